@@ -114,18 +114,24 @@ def test_the_end_of_the_certificate_is_that_of_the_last_connection(secure: Hosti
 
 
 def test_a_mirror_that_is_no_longer_watched_has_no_metric_of_its_last_audit() -> None:
-    names, configuration = ["gone", "kept"], MirrorConfiguration(None)
+    names, configuration = ["gone", "kept", "unknown"], MirrorConfiguration(None)
     figures = WatchView(lambda: (tuple(names), configuration), SystemClock())
     for name in ("gone", "kept"):
         figures.count("audit", {"mirror": name, "exit": 1, "accuracy": 0.5}, 1.0)
         figures.count("pull", {"mirror": name, "exit": 0}, 1.0)
+    figures.count("audit", {"mirror": "unknown", "exit": 0, "accuracy": 1.0}, 1.0)
+    figures.count("audit", {"mirror": "unknown", "exit": 0, "accuracy": None}, 1.0)
     names.remove("gone")
 
     found = {metric.name: dict(metric.values) for metric in figures.figures()}
 
     assert found["resourcesync_audit_accuracy_ratio"] == {(("mirror", "kept"),): 0.5}
     assert found["resourcesync_pull_duration_seconds"] == {(("mirror", "kept"),): 1.0}
-    assert [row["mirror"] for row in json.loads(figures.status())["ended"]] == ["kept", "kept"]
+    assert [row["mirror"] for row in json.loads(figures.status())["ended"]] == [
+        "kept",
+        "kept",
+        "unknown",
+    ]
 
 
 def test_each_set_of_a_mirror_has_the_interval_of_the_mirror_as_the_alerts_need(here: Path) -> None:

@@ -19,6 +19,7 @@ from resourcesync.source.links import LinkedOriginals, parse_rule
 from resourcesync.source.plan import PublicationStep
 from resourcesync.source.scan_for_changes import scan
 from tests.support.commands.command_line import Said, rows
+from tests.support.servers.tiny_source import Answer as TinyAnswer
 from tests.support.servers.tiny_source import TinySource
 from tests.support.worlds.dated_server import DatedServer
 from tests.support.worlds.network import BASE, Answer
@@ -79,6 +80,7 @@ def test_a_copy_that_cannot_be_read_is_reported_and_the_others_are_read(
     ]
     assert "reading objects/0002.html" in report.findings[0].reason
     assert (report.listed, report.present, report.accurate) == (41, 41, 40)
+    assert (report.unchecked, report.accuracy) == (1, 1.0)
     assert report.read_bytes == size - unreadable.stat().st_size
     assert report.doubted == 0
     assert world.audit().in_sync
@@ -290,6 +292,24 @@ def test_an_audit_of_a_plain_sitemap_says_that_its_accuracy_is_not_known(
     assert re.search(rf"In sync   coverage 100 % \(3 of 3\), {unknown}  ", said)
     assert (end["accuracy"], end["unproven"], end["in_sync"]) == (None, 3, True)
     assert "accuracy 66.7 % (2 of 3)" in capsys.readouterr().out
+
+
+def test_an_audit_names_the_answers_with_which_it_could_not_check(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Said
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    with TinySource() as source:
+        source.offer({f"/{name}.html": b"page" for name in PAGES})
+        assert run(["pull", source.url, "m"]) == 0
+        for name in PAGES:
+            source.answers[f"/{name}.html"] = TinyAnswer(status=304)
+        capsys.readouterr()
+        assert run(["audit", "m", "--method", "remote"]) == 1
+    said = capsys.readouterr().out
+    assert said.count("(304 Not Modified)") == 3
+    assert "accuracy not known: nothing could be checked" in said
+    assert "3 could not be checked" in said
+    assert "repair" not in said
 
 
 def test_a_list_with_some_hashes_says_of_how_many_it_has_none(

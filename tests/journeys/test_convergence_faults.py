@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 
+from resourcesync import Mirror
 from resourcesync.adapters.mirror.installed_copies import FileTreeCopies
 from resourcesync.cli.render.status import notes_of
 from resourcesync.destination.audits.explain import ResourceVerdict
@@ -147,3 +148,16 @@ def test_a_baseline_that_was_killed_is_ended_by_the_next_pull(
     assert world.pull().mode is Mode.BASELINE
     assert world.in_sync()
     assert world.pull().mode is Mode.UNCHANGED
+
+
+def test_what_a_killed_first_pull_did_not_put_in_place_is_not_here_and_is_created_later(
+    world: World[PublishedSource], killed: Callable[..., None]
+) -> None:
+    killed(FileTreeCopies, "install", bool)
+    mirror = Mirror(None, world.folder)
+    assert (list(mirror.resources()), mirror.path(f"{BASE}index.html")) == ([], None)
+
+    report = world.pull()
+
+    listed = len(world.source.contents())
+    assert (report.created, report.updated, len(list(mirror.resources()))) == (listed, 0, listed)

@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 
+from resourcesync.destination.audits.explain import ResourceVerdict
 from resourcesync.destination.reports import MirrorState, RunReport
 from tests.support.worlds.contradicting_source import (
     LISTED_AT,
@@ -79,5 +80,7 @@ def test_what_one_list_calls_deleted_and_the_source_gives_is_in_sync_for_nobody(
 
     report = world.audit()
     assert (report.in_sync, report.accurate, report.listed) == (False, len(OTHERS), 6)
-    assert (world.repair().state, later(world).state) == (MirrorState.BEHIND,) * 2
+    assert world.why(ONE, None).verdict is ResourceVerdict.UNDECIDED
+    for again in (world.repair(), later(world)):
+        assert (again.state, again.faults.undecided) == (MirrorState.BEHIND, 1)
     assert URI in world.files()

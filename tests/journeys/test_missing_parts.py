@@ -1,13 +1,14 @@
 """A part of a list that cannot be read: the others are followed, and nothing is taken for gone."""
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from resourcesync.destination.audits.explain import ResourceVerdict
 from resourcesync.destination.reports import MirrorState
 from resourcesync.destination.scope_and_filters import Filters
-from resourcesync.errors import SourceError
+from resourcesync.errors import SourceError, SourceUnavailableError
 from resourcesync.source.plan import PublicationStep
 from tests.support.worlds.network import BASE, Answer
 from tests.support.worlds.published_source import PublishedSource
@@ -17,9 +18,11 @@ from tests.support.worlds.world import World
 SITEMAP = BASE + "sitemap.xml"
 PARTS = (BASE + "sm-1.xml", BASE + "sm-2.xml", BASE + "sm-3.xml")
 ANEW = Filters(exclude=("*.none",))
-UNREADABLE = {
+UNREADABLE: dict[str, Answer | Exception] = {
     "gone": Answer(status=404),
     "forbidden": Answer(status=403),
+    "faulty": Answer(status=500),
+    "cut below its length": SourceUnavailableError("cut", uri=PARTS[2], code="truncated"),
     "empty": Answer(body=b""),
     "cut short": Answer(body=urlset((BASE + "3/a.html", "2026-01-01"))[:-9]),
     "a page": Answer(body=b"<html><body>log in</body></html>"),
@@ -63,7 +66,7 @@ def refused(world: World[PublishedSource]) -> list[object]:
 
 @pytest.mark.parametrize("answer", UNREADABLE.values(), ids=UNREADABLE)
 def test_the_other_parts_of_a_sitemap_are_mirrored(
-    site: World[PublishedSource], answer: Answer
+    site: World[PublishedSource], answer: Answer | Exception
 ) -> None:
     whole = site.network.answers[PARTS[2]]
     site.network.answers[PARTS[2]] = answer
@@ -103,6 +106,16 @@ def test_an_index_of_which_nothing_can_be_read_ends_the_run(
     assert {("part", PARTS[0]), ("of index", SITEMAP)} <= set(caught.value.evidence)
 
 
+@pytest.mark.parametrize("more", [{"code": "connect"}, {"status": 503, "retry_after": 60.0}])
+def test_a_source_that_does_not_answer_now_for_one_part_ends_the_run(
+    site: World[PublishedSource], more: dict[str, Any]
+) -> None:
+    site.network.answers[PARTS[2]] = SourceUnavailableError("later", uri=PARTS[2], **more)
+
+    with pytest.raises(SourceUnavailableError):
+        site.pull(SITEMAP)
+
+
 def test_a_mirror_that_was_in_sync_loses_nothing_by_a_missing_part(
     source: World[PublishedSource],
 ) -> None:
@@ -126,9 +139,24 @@ def test_a_mirror_that_was_in_sync_loses_nothing_by_a_missing_part(
     assert source.in_sync()
 
 
-@pytest.mark.parametrize("answer", [UNREADABLE["empty"], UNREADABLE["gone"]])
+def test_what_an_unread_part_may_list_is_not_called_unlisted(site: World[PublishedSource]) -> None:
+    site.pull(SITEMAP, delete="absent")
+    whole = site.network.answers[PARTS[2]]
+    site.network.answers[PARTS[2]] = Answer(status=404)
+    lists(site, PARTS[1], "2/a.html")
+
+    report = site.pull(SITEMAP)
+
+    assert (report.faults.unread, report.retained.unlisted) == (1, 0)
+    assert (site.status().retained.unlisted, site.status().resources) == (0, 6)
+    site.network.answers[PARTS[2]] = whole
+    assert site.pull(SITEMAP, delete="never").state is MirrorState.IN_SYNC
+    assert site.status().retained.unlisted == 1
+
+
+@pytest.mark.parametrize("answer", [UNREADABLE[name] for name in ("empty", "gone", "faulty")])
 def test_audit_repair_and_why_go_on_with_the_other_parts(
-    site: World[PublishedSource], answer: Answer
+    site: World[PublishedSource], answer: Answer | Exception
 ) -> None:
     site.pull(SITEMAP)
     site.network.answers[PARTS[2]] = answer

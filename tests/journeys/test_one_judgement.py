@@ -8,7 +8,8 @@ from resourcesync.app.mirror_changes import read_resources
 from resourcesync.app.mirrors import trash
 from resourcesync.cli.commands.why import next_step
 from resourcesync.destination.audits.explain import ResourceVerdict
-from resourcesync.destination.reports import MirrorState
+from resourcesync.destination.reports import MirrorState, RunReport
+from resourcesync.errors import SourceRefusedError
 from tests.journeys.test_trash import restore
 from tests.support.worlds.network import BASE, Answer
 from tests.support.worlds.plain_site import FrozenSite, PlainSite
@@ -59,6 +60,28 @@ def test_an_audit_of_what_is_served_compares_bytes_not_validators(tmp_path: Path
     world.source.pages["0001.html"] = world.source.pages["0001.html"].upper()  # the same ETag
 
     assert [found.path for found in world.audit(method="remote").findings] == ["0001.html"]
+
+
+@pytest.mark.parametrize("task", ["pull", "repair"])
+@pytest.mark.parametrize("fails", [False, True])
+def test_what_an_audit_found_changed_is_fetched_without_a_condition_also_if_its_date_moved(
+    tmp_path: Path, task: str, fails: bool
+) -> None:
+    world = World(tmp_path / "mirror", FrozenSite(2))
+    world.pull()
+    world.source.pages["0001.html"] = world.source.pages["0001.html"].upper()  # the same ETag
+    world.source.dates = dict.fromkeys(world.source.dates, "2024-02-01")
+    if fails:
+        world.network.answers[BASE + "0001.html"] = Answer(status=500)
+        world.pull()
+        world.network.answers.clear()
+    assert not world.audit(method="remote").in_sync
+    assert world.status().state is MirrorState.BEHIND
+
+    report = world.pull() if task == "pull" else world.repair()
+
+    assert report.state is MirrorState.IN_SYNC
+    assert world.audit(method="remote").in_sync
 
 
 def test_a_page_that_is_as_before_again_is_well_for_all_after_the_next_audit(
@@ -255,25 +278,39 @@ def test_a_page_that_rests_is_asked_for_by_an_audit_of_what_is_served(
     assert resting.audit(method="remote").in_sync
 
 
-def site_of(folder: Path, *, listed: int, served: int) -> World[PlainSite]:
+def site_of(folder: Path, *, listed: int, served: int, code: str = "") -> World[PlainSite]:
     """Return a site that lists pages below ``en/``, and serves the first of them."""
     site = PlainSite({f"en/{number:02}.html": f"page {number}" for number in range(listed)})
-    for name in sorted(site.pages)[served:]:
-        del site.pages[name]
-    return World(folder / "mirror", site)
+    world = World(folder / "mirror", site)
+    keep_out(world, served, code)
+    return world
 
 
+def keep_out(world: World[PlainSite], served: int, code: str) -> None:
+    """Serve the first pages only: the others are not there, or kept from us by this code."""
+    for name in sorted(world.source.dates)[served:]:
+        if code:
+            refused = SourceRefusedError("kept out", uri=BASE + name, code=code)
+            world.network.answers[BASE + name] = refused
+        else:
+            world.source.pages.pop(name, None)
+
+
+CODES = ("", "robots", "redirect")
+
+
+@pytest.mark.parametrize("code", CODES)
 @pytest.mark.parametrize("accept", [None, True])
 @pytest.mark.parametrize("listed", [1, 3, 12])
 def test_a_site_of_which_no_page_is_there_is_in_sync_for_no_command(
-    tmp_path: Path, listed: int, accept: bool | None
+    tmp_path: Path, listed: int, accept: bool | None, code: str
 ) -> None:
-    world = site_of(tmp_path, listed=listed, served=0)
+    world = site_of(tmp_path, listed=listed, served=0, code=code)
 
     for _ in range(2):
         report = world.pull(accept_missing=accept)
 
-        assert (report.state, report.listed.absent) == (MirrorState.BEHIND, listed)
+        assert (report.state, lacking(report)) == (MirrorState.BEHIND, listed)
         assert report.faults.absent_below == f"{BASE}en/"
         assert world.status().state is MirrorState.BEHIND
         assert world.status().share is None
@@ -282,6 +319,11 @@ def test_a_site_of_which_no_page_is_there_is_in_sync_for_no_command(
         assert world.repair().state is MirrorState.BEHIND
 
 
+def lacking(report: RunReport) -> int:
+    return report.listed.absent + report.listed.skipped
+
+
+@pytest.mark.parametrize("code", CODES)
 @pytest.mark.parametrize(
     ("listed", "served", "state"),
     [
@@ -292,13 +334,13 @@ def test_a_site_of_which_no_page_is_there_is_in_sync_for_no_command(
     ],
 )
 def test_a_first_pull_that_finds_most_pages_absent_is_not_in_sync(
-    tmp_path: Path, listed: int, served: int, state: MirrorState
+    tmp_path: Path, listed: int, served: int, state: MirrorState, code: str
 ) -> None:
-    world = site_of(tmp_path, listed=listed, served=served)
+    world = site_of(tmp_path, listed=listed, served=served, code=code)
 
     for _ in range(2):  # it stays so until somebody accepts it
         report = world.pull()
-        assert (report.state, report.listed.absent) == (state, listed - served)
+        assert (report.state, lacking(report)) == (state, listed - served)
         assert world.status().state is state
         assert world.audit().in_sync is (state is MirrorState.IN_SYNC)
 
@@ -307,11 +349,11 @@ def test_a_first_pull_that_finds_most_pages_absent_is_not_in_sync(
     assert world.audit().in_sync
 
 
-def test_pages_that_go_later_are_accepted_until_none_is_left(tmp_path: Path) -> None:
+@pytest.mark.parametrize("code", CODES)
+def test_pages_that_go_later_are_accepted_until_none_is_left(tmp_path: Path, code: str) -> None:
     world = site_of(tmp_path, listed=12, served=12)
     world.pull()
-    for name in sorted(world.source.pages)[2:]:
-        del world.source.pages[name]
+    keep_out(world, 2, code)
     world.source.dates = dict.fromkeys(world.source.dates, "2024-02-01")
 
     assert world.pull().state is MirrorState.IN_SYNC
@@ -319,7 +361,7 @@ def test_pages_that_go_later_are_accepted_until_none_is_left(tmp_path: Path) -> 
     assert (found.resources, found.listed.right, found.wanted) == (12, 2, 12)
     assert found.share_text == "16.7 %"
 
-    world.source.pages.clear()
+    keep_out(world, 0, code)
     world.source.dates = dict.fromkeys(world.source.dates, "2024-03-01")
     assert world.pull().state is MirrorState.BEHIND
     assert world.status().share == 0.0

@@ -42,8 +42,7 @@ def create_app(
         StorageError: The same, because of the disk.
     """
     tree = applications.find_tree(Path(folder), None if out is None else Path(out))
-    clock = SystemClock()
-    return tree.application(clock, links=links or (lambda _: ()))
+    return tree.application(SystemClock(), links=links or (lambda _: ()))
 
 
 def create_operations_app(folder: str | Path, *served: CurrentApplication) -> Asgi:

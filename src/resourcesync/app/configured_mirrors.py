@@ -317,8 +317,7 @@ class MirrorConfiguration:
             service = make(ServiceSettings, values_of(self.service))
             folder = service.state or environment.state_folder()
         real = "" if self.file is None else os.path.realpath(self.file.path)
-        digest = hashlib.sha256(os.fsencode(real)).hexdigest()
-        return folder / f"{kind}-{digest[:16]}.json"
+        return folder / f"{kind}-{hashlib.sha256(os.fsencode(real)).hexdigest()[:16]}.json"
 
     def folder(self, place: str) -> Path:
         """Return the folder of a mirror, from its name or its folder."""

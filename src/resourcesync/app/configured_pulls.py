@@ -60,8 +60,7 @@ class TargetResolver:
         """Return the mirror at a folder or store address, of a Source or of its remembered one."""
         found = self._target(place, address, Path(place), self.configuration.defaults)
         folder, store = configured_mirrors.locate_mirror(place, found.place.state or None)
-        name = place if store else str(folder)
-        return found._replace(name=name, folder=folder, store=store)
+        return found._replace(name=place if store else str(folder), folder=folder, store=store)
 
     def _target(
         self, name: str, address: str | None, folder: Path, settings: Mapping[str, SettingValue]

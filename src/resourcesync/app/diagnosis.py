@@ -79,8 +79,7 @@ def check_source(address: str, network: Network, clock: Clock) -> Iterator[Check
         text = f"{origin} is reached through the proxy {proxy}: TLS and clock cannot be checked"
         yield CheckResult("tls", "warning", text)
         return
-    found = probe(origin, ca_file=network.ca_file)
-    yield from judge_answer(origin, found, clock.now())
+    yield from judge_answer(origin, probe(origin, ca_file=network.ca_file), clock.now())
 
 
 def judge_answer(origin: str, found: Probe, now: datetime) -> Iterator[CheckResult]:

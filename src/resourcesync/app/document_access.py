@@ -74,8 +74,7 @@ def explore(
 ) -> Iterator[SourceNode | PartsTotal]:
     """Yield the documents of a Source, each before those that it lists."""
     with open_documents(target, network, cancel) as (documents, first, _):
-        tree = SourceTree(documents, depth=depth, allowed=network.allow_origins)
-        yield from tree.walk(first)
+        yield from SourceTree(documents, depth=depth, allowed=network.allow_origins).walk(first)
 
 
 def search(address: str, network: Network) -> tuple[tuple[str, str], Evidence]:

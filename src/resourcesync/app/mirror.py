@@ -349,8 +349,7 @@ class Mirror:
         else:
             findings = () if found.in_sync else mirror_home.findings_of(self.folder, found.audit)
         with self._open_for_call(on_event, stop) as destination:
-            options = self._options(dry_run=dry_run)
-            return destination.repair(findings, options, deleting=deleting)
+            return destination.repair(findings, self._options(dry_run=dry_run), deleting=deleting)
 
     def explain(
         self,

@@ -83,7 +83,8 @@ def read_resources(folder: Path) -> Iterator[MirroredResource]:
     with mirror_home.open_state(folder) as state:
         moved = SyncState(state).moved
         for copy in state.copies():
-            yield _resource(folder, copy, present_uri(copy.uri, moved))
+            if not copy.is_incoming:
+                yield _resource(folder, copy, present_uri(copy.uri, moved))
 
 
 def _resource(folder: Path, copy: "Copy", uri: str) -> MirroredResource:
@@ -107,7 +108,7 @@ def find_path(folder: Path, uri: str) -> Path | None:
     with mirror_home.open_state(folder) as state:
         known = known_uri(normalise_if_possible(uri), SyncState(state).moved)
         copy = state.copy(known) or state.copy(uri)
-    return None if copy is None else folder / copy.path
+    return None if copy is None or copy.is_incoming else folder / copy.path
 
 
 def find_uri(folder: Path, path: Path) -> str | None:

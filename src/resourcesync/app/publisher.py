@@ -210,8 +210,7 @@ class Catalogue:
         source = PublishedInput(
             target=f"catalogue:{self.file}", out=_place(chosen.pop("out", None)), chosen=chosen
         )
-        done = source.publish(SystemClock(), PublishRequest())
-        return done.report()
+        return source.publish(SystemClock(), PublishRequest()).report()
 
 
 def _check_change(change: Change) -> Change:

@@ -26,8 +26,7 @@ def run_all(
     for name in names:
         started = screen.clock.monotonic()
         key = {"mirror" if noun == "mirror" else "name": name}
-        outcome = _run_one(name, noun, work, screen)
-        ended.append(BatchResult(name, key, outcome))
+        ended.append(BatchResult(name, key, _run_one(name, noun, work, screen)))
         report_end(ended[-1], round(screen.clock.monotonic() - started, 3), screen)
     return combine_outcomes(ended, noun)
 

@@ -440,8 +440,7 @@ def mirror_argument(function: Callable[..., Job]) -> Callable[..., Job]:
     @click.argument("mirror", shell_complete=complete_mirror)
     @functools.wraps(function)
     def with_mirror(mirror: str, config: Path | None, **values: Any) -> Job:
-        argument = resolve_mirror(mirror, config, pop_connection(values))
-        return function(mirror=argument, **values)
+        return function(mirror=resolve_mirror(mirror, config, pop_connection(values)), **values)
 
     return with_mirror
 
@@ -491,8 +490,7 @@ class SourceAccess(msgspec.Struct, frozen=True, kw_only=True):
 
     def network(self, source: str = "") -> Network:
         """Return the network settings."""
-        home = source if "://" in source else ""
-        return self.configuration.network_from(self.values, home)
+        return self.configuration.network_from(self.values, source if "://" in source else "")
 
 
 def source_options(function: Callable[..., Job]) -> Callable[..., Job]:

@@ -354,5 +354,4 @@ def choose_progress(
     if job.output.quiet or style == "off" or (style == "auto" and not stream.isatty()):
         return None
     is_live = style == "bar" or (style == "auto" and environment.live)
-    name = job.subject or job.command
-    return Progress(name=name, stream=stream, clock=clock, is_live=is_live)
+    return Progress(name=job.subject or job.command, stream=stream, clock=clock, is_live=is_live)

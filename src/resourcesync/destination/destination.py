@@ -298,8 +298,7 @@ class Destination:
         """True if the Resource List has what the Change Lists, or their archive, do not have."""
         found = pull.found
         is_archive = found.change_list == found.change_list_archive
-        follows_archive = found.resource_list is not None and is_archive
-        return follows_archive or self._has_unlisted_copies(pull)
+        return (found.resource_list is not None and is_archive) or self._has_unlisted_copies(pull)
 
     def _has_unlisted_copies(self, pull: SyncSession) -> bool:
         """True if copies wait that no list names: only a Resource List can withdraw that."""

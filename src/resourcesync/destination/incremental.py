@@ -120,8 +120,7 @@ class Incremental:
             if is_lacking or pull.options.changes_only:
                 accepted = since if pull.options.changes_only else 0
                 self._begin_notes["changes_accepted"] = accepted
-            moment = format_w3c(from_microseconds(since))
-            pull.warn("changes-only", CHANGES_ONLY.format(moment))
+            pull.warn("changes-only", CHANGES_ONLY.format(format_w3c(from_microseconds(since))))
             return self._apply(history, held)
 
     def _follow(self, uri: str, history: ChangeHistory, held: ExitStack) -> SyncOutcome | Next:

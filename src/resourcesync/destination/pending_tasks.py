@@ -31,6 +31,9 @@ OLD_ANSWER_REASON: Final = (
 LOCAL_CHANGE: Final = "local-change"
 """Error code: a file is not as installed."""
 
+PART_UNREAD: Final = "part-unread"
+"""Code of a refused part of a list that cannot be read."""
+
 EDITED: Final = "edited"
 """Value of ``Pending.code``: a file to be deleted was changed locally, and is kept."""
 
@@ -67,8 +70,7 @@ def next_try(tries: int, now: int) -> int:
     """
     if tries < _IMMEDIATE_TRIES:
         return now
-    doublings = min(tries - _IMMEDIATE_TRIES, 16)
-    return now + min(_MAX_WAIT, _MINUTE << doublings)
+    return now + min(_MAX_WAIT, _MINUTE << min(tries - _IMMEDIATE_TRIES, 16))
 
 
 def is_resting(row: Pending) -> bool:

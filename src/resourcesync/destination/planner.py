@@ -375,7 +375,8 @@ def decide(
     listed = row if is_news else without_patch(row)
     # A change says more than its date: it is fetched.
     may_be_same = match is not Match.DIFFERENT or (not is_news and has_moved_date(copy, row))
-    return _fetch((listed, copy, may_be_same, copy.signature == MISSING))
+    is_missing = copy.is_incoming or copy.signature == MISSING
+    return _fetch((listed, copy, may_be_same, is_missing))
 
 
 def _as_question(
@@ -525,19 +526,21 @@ class DecisionCounts(NamedTuple):
     missed: int = 0
 
 
-def count_decisions(decisions: Iterable[Decision], mode: Mode) -> DecisionCounts:
-    """Count decisions."""
+def count_decisions(
+    decisions: Iterable[Decision], mode: Mode, was_absent: Callable[[str], bool]
+) -> DecisionCounts:
+    """Count decisions; ``was_absent``: not served to an earlier run, which is accepted."""
     same = create = update = delete = untold = postponed = outdated = 0
-    retained = filtered = size = unsized = missed = 0
+    retained = filtered = size = unsized = missed = absent = 0
     unsure = False
     for decision in decisions:
         match decision:
             case UpToDate():
                 same += 1
-            case Fetch(row, before, _, is_missing):
-                is_new = before is None or is_missing
-                create += is_new
-                update += not is_new
+            case Fetch(row):
+                create += decision.creates
+                update += not decision.creates
+                absent += was_absent(row.uri)
                 size += row.length or 0
                 unsized += row.length is None
                 unsure = unsure or not (row.hash or row.lastmod is not None)
@@ -561,6 +564,7 @@ def count_decisions(decisions: Iterable[Decision], mode: Mode) -> DecisionCounts
         unsignalled=untold,
         size=size,
         unsized=unsized,
+        absent=absent,
     )
     return DecisionCounts(plan, retained, filtered, postponed, outdated, unsure, missed)
 
@@ -598,8 +602,7 @@ def has_old_bytes(row: ListedEntry, copy: Copy | None, found: Sequence[Digest]) 
         return False
     if has_bytes(copy, format_digests(found)):
         return False
-    listed = row.rivals[0][0] if row.rivals else row.hash
-    return not agree(found, usable(parse_digests(listed)))
+    return not agree(found, usable(parse_digests(row.rivals[0][0] if row.rivals else row.hash)))
 
 
 def has_bytes(copy: Copy | None, digests: str) -> bool:

@@ -261,8 +261,9 @@ class ListFaults(msgspec.Struct, frozen=True, kw_only=True):
             back. What is missing is then unknown.
         unread: Parts of a list that could not be read: their content is unknown, so nothing is
             deleted, and the next run reads all again. They count as refused.
-        absent_below: Common start of the addresses of the absent, if they are all that is listed,
-            or most of it in a mirror that never was in sync and does not accept that. Else empty.
+        undecided: Resources about which lists contradict each other, and no answer decided.
+        absent_below: Common start of the absent and skipped, if they are all that is listed, or
+            most of it in a mirror that never was in sync and does not accept that. Else empty.
         skew_seconds: Seconds that this machine's clock is ahead of the Source's (negative: behind),
             if a day or more; else 0.
         moved_from: The Source's address before a move after which the mirror was not in sync yet.
@@ -270,6 +271,7 @@ class ListFaults(msgspec.Struct, frozen=True, kw_only=True):
 
     gap: bool = False
     unread: int = 0
+    undecided: int = 0
     absent_below: str = ""
     skew_seconds: float = 0.0
     moved_from: str = ""

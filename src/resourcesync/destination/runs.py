@@ -279,10 +279,12 @@ def build_report(
 def _list_faults(
     pulled: SyncOutcome, listed: reports.ListedCounts, state: SqliteMirrorState, memory: SyncState
 ) -> reports.ListFaults:
-    is_lacking = sync_state.serves_too_little(memory, listed.absent, listed.right, listed.total)
+    lacking = listed.absent + listed.skipped
+    is_lacking = sync_state.serves_too_little(memory, lacking, listed.right, listed.total)
     return reports.ListFaults(
         gap=memory.has_gap,
         unread=pulled.unread_parts,
+        undecided=pulled.tally.undecided,
         absent_below=sync_state.absent_folder(state) if is_lacking else "",
         moved_from=memory.moved_from,
     )
@@ -315,10 +317,10 @@ def _fetched_counts(pulled: SyncOutcome) -> reports.FetchedCounts:
 def _retained_counts(
     pulled: SyncOutcome, state: SqliteMirrorState, counts: PendingCounts
 ) -> reports.RetainedCounts:
-    planned = pulled.filtered_count
+    planned, stored = pulled.filtered_count, sync_state.count_retained(state, counts)
     return replace(
-        sync_state.count_retained(state, counts),
-        unlisted=pulled.retained_count,
+        stored,
+        unlisted=stored.unlisted if pulled.unread_parts else pulled.retained_count,
         filtered=counts.with_codes(planner.FILTERED) if planned is None else planned,
     )
 
@@ -359,23 +361,11 @@ class RecordedPlan:
         """Count the decisions, in any order, and record them."""
         if self._pull.options.review is not None:
             decisions = self._record(decisions)
-        if not self._pull.options.dry_run:
-            return planner.count_decisions(decisions, mode)
-        absent: list[planner.Decision] = []
-        counts = planner.count_decisions(self._collect_absent(decisions, absent), mode)
-        return counts._replace(plan=replace(counts.plan, absent=len(absent)))
+        return planner.count_decisions(decisions, mode, self._was_absent)
 
-    def _collect_absent(
-        self, decisions: Iterable[planner.Decision], absent: list[planner.Decision]
-    ) -> Iterator[planner.Decision]:
-        """Yield the decisions; collect the fetches of what was not served before, if accepted."""
-        accepted = self._pull.sync_state.accepts
-        for decision in decisions:
-            if isinstance(decision, planner.Fetch):
-                task = self._pull.state.pending_of(decision.listed.uri)
-                if task is not None and accepted(task.code):
-                    absent.append(decision)
-            yield decision
+    def _was_absent(self, uri: str) -> bool:
+        task = self._pull.state.pending_of(uri) if self._pull.options.dry_run else None
+        return task is not None and self._pull.sync_state.accepts(task.code)
 
     def report(self, counts: planner.DecisionCounts) -> reports.DeletionResult:
         """Report the plan, and pass the decisions to the review; return the held deletions."""

@@ -416,8 +416,11 @@ def count_retained(state: SqliteMirrorState, counts: rows.PendingCounts) -> repo
     """Return the numbers of copies that are not what the Source lists, as they are stored."""
     damaged = Counter(row.code for row in damaged_retained(state))
     filtered, restored = counts.with_codes(FILTERED), counts.with_codes(pending_tasks.RESTORED)
+    unlisted = counts.of_task(rows.PendingTask.RETAIN) - filtered - restored
+    if unlisted and any(row.code == pending_tasks.PART_UNREAD for row in state.refused()):
+        unlisted = sum(map(is_gone, state.pending(rows.PendingTask.RETAIN)))  # it may list others
     return reports.RetainedCounts(
-        unlisted=counts.of_task(rows.PendingTask.RETAIN) - filtered - restored - damaged[""],
+        unlisted=max(0, unlisted - damaged[""]),
         filtered=filtered,
         restored=restored - damaged[pending_tasks.RESTORED],
         damaged=damaged.total(),
@@ -480,26 +483,26 @@ def count_unavailable(counts: rows.PendingCounts, memory: SyncState) -> tuple[in
     return counts.with_codes(*pending_tasks.ABSENT_CODES), skipped
 
 
-def serves_too_little(memory: SyncState, absent: int, served: int, listed: int) -> bool:
+def serves_too_little(memory: SyncState, lacking: int, served: int, listed: int) -> bool:
     """True if so few of the listed pages are served that no mirror of them is in sync.
 
     Nothing delivered never is. Until a mirror was in sync once, or the operator accepts it, nor is
-    one of a site that lacks more than half of its pages: most of its addresses are wrong.
+    one of a site that lacks more than half of its pages (absent or skipped): most are wrong.
     """
-    if not absent or not served:
-        return absent > 0
+    if not lacking or not served:
+        return lacking > 0
     stored = memory.stored_options
     is_unsaid = stored is None or stored.accept_missing is None
     is_first = memory.in_sync_at is None and is_unsaid
-    return is_first and listed >= _FEW and 2 * absent > listed
+    return is_first and listed >= _FEW and 2 * lacking > listed
 
 
 def absent_folder(state: SqliteMirrorState) -> str:
-    """Return the longest common prefix, up to a slash, of the listed resources that are absent."""
+    """Return the longest common prefix, up to a slash, of the listed resources that are lacking."""
     fetches = state.pending(rows.PendingTask.FETCH)
-    absent = (row.loc for row in fetches if row.code in pending_tasks.ABSENT_CODES)
-    first = last = next(absent, "")
-    for uri in absent:
+    lacking = (row.loc for row in fetches if row.code in pending_tasks.UNAVAILABLE_CODES)
+    first = last = next(lacking, "")
+    for uri in lacking:
         first, last = min(first, uri), max(last, uri)
     return commonprefix([first, last]).rpartition("/")[0] + "/"
 

@@ -180,6 +180,11 @@ class Copy(NamedTuple):
         """True if an audit found the file altered or missing, and it was not repaired yet."""
         return self.signature in {ALTERED, MISSING}
 
+    @property
+    def is_incoming(self) -> bool:
+        """True while its first file is being put in place, and after a run killed meanwhile."""
+        return self.length < 0 and not self.signature
+
 
 make_copy: Final[Callable[[tuple[Any, ...]], Copy]] = partial(tuple.__new__, Copy)
 """Makes a copy of all its fields; its own constructor is Python code, and millions are made."""

@@ -33,8 +33,7 @@ def with_archive_link(writer: DocumentWriter, header: Header) -> Header:
     assert header.capability is not None
     assert header.capability.archive is not None
     target = writer.naming.uri(naming.ARCHIVES[header.capability.archive])
-    link = Link(rel=Relation.ARCHIVES.value, href=target)
-    return replace(header, links=(*header.links, link))
+    return replace(header, links=(*header.links, Link(rel=Relation.ARCHIVES.value, href=target)))
 
 
 def resource_list_parts(

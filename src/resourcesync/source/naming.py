@@ -182,8 +182,7 @@ def is_document(name: str) -> bool:
 
 def is_replaceable(name: str) -> bool:
     """True if only this package makes such a name, and it is not that of a head."""
-    patterns = (_PART, _NUMBERED, _DATED)
-    return any(pattern.fullmatch(name) is not None for pattern in patterns)
+    return any(pattern.fullmatch(name) is not None for pattern in (_PART, _NUMBERED, _DATED))
 
 
 def _folder(uri: str) -> str:

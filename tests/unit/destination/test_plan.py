@@ -79,11 +79,11 @@ def test_the_plan_counts_what_was_decided() -> None:
         Fetch(listed(lastmod=1), copy()),
     ]
 
-    plan, *counts = count_decisions(decisions, Mode.BASELINE)
+    plan, *counts = count_decisions(decisions, Mode.BASELINE, lambda _: False)
 
     assert (plan.same, plan.create, plan.update, plan.delete) == (1, 1, 1, 1)
     assert (plan.size, plan.unsized, counts) == (5, 1, [1, 2, 1, 0, False, 0])
-    assert count_decisions([Fetch(listed(), None)], Mode.BASELINE).unsure
+    assert count_decisions([Fetch(listed(), None)], Mode.BASELINE, lambda _: False).unsure
 
 
 uris, hashes = st.sampled_from(["a", "b"]), st.sampled_from(["", SHA, OTHER])

@@ -98,8 +98,7 @@ class MirrorFolder:
         expected = self.state.note(_MARKER_NOTE)
         found = self._read_marker()
         if expected is None:
-            from_before = found or self._write_marker()
-            self.state.remember(_MARKER_NOTE, from_before)
+            self.state.remember(_MARKER_NOTE, found or self._write_marker())
         elif found != expected:
             raise MirrorChangedError(
                 f"{self.root} is not the folder of this mirror's state",

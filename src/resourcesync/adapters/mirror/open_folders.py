@@ -158,8 +158,7 @@ class FolderCopyInspector:
         if file is None:
             return None
         try:
-            info = os.fstat(file)
-            return digest_of(file, algorithms, info.st_size)
+            return digest_of(file, algorithms, os.fstat(file).st_size)
         except OSError as error:
             raise mirror_error(error, f"reading {path}") from error
         finally:

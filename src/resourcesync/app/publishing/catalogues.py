@@ -138,8 +138,7 @@ def publish(
     """Publish the content of a catalogue; no folder is scanned."""
     _check_exists(path)
     trees.check_addresses(chosen)
-    attempt = partial(_publish, path, out, chosen, clock, asked)
-    return publish_mended(path, clock, asked, attempt)
+    return publish_mended(path, clock, asked, partial(_publish, path, out, chosen, clock, asked))
 
 
 def _publish(

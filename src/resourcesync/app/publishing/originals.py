@@ -58,8 +58,7 @@ def open_originals(
         yield _opened(tree, settings, rereading)
         return
     with _load_originals(settings) as originals:
-        selected = _SelectedOriginals(originals, settings)
-        yield _opened(selected, settings, rereading)
+        yield _opened(_SelectedOriginals(originals, settings), settings, rereading)
 
 
 def _opened(

@@ -205,8 +205,7 @@ class PushSubscriptions:
         settings = fetch_settings(network, identity.source)
         dice = Random()  # noqa: S311 - jitter
         with closing(CurlFetcher(settings, self._clock, dice)) as fetcher:
-            documents = DocumentFetcher(fetcher, tempfile.TemporaryFile)
-            return find_channels(documents, addresses)
+            return find_channels(DocumentFetcher(fetcher, tempfile.TemporaryFile), addresses)
 
     def _tick(self) -> None:
         while not self._is_over:

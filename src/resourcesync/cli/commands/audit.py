@@ -176,8 +176,7 @@ class _Audits:
             self._screen.report(event.kind, {**several, **event.fields})
 
         found = app.mirror.mirror_at(mirror, network).audit(on_event=report, **self._settings)
-        is_text_out = "-" in self._lists.values()
-        return conclude(found, mirror, quiet=is_text_out, named=bool(several))
+        return conclude(found, mirror, quiet="-" in self._lists.values(), named=bool(several))
 
 
 @contextmanager

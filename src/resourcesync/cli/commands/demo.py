@@ -133,8 +133,7 @@ class _Demo:
         """Report a step and its time, if the figures do not have it."""
         seconds = self._clock.monotonic() - self._last
         self._last += seconds
-        fields = {"step": step, "text": text, "seconds": seconds, **figures}
-        self._screen.report("step", fields)
+        self._screen.report("step", {"step": step, "text": text, "seconds": seconds, **figures})
 
     def _copy(self, source: Path) -> None:
         try:

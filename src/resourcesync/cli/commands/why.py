@@ -204,6 +204,7 @@ _NEXT: Final = {
         ("FAILED", "WAITING", "OUTDATED", "STALE", "SOUND_AGAIN", "UNLISTED", "UNDELETED"),
         ("Next", "resourcesync pull {mirror}"),
     ),
+    "UNDECIDED": ("Check", "resourcesync validate {lists}"),
     "EDITED": ("Next", "move or remove {file}; then: resourcesync pull {mirror}"),
     "HELD": ("Next", "resourcesync pull {mirror} --dry-run"),  # shows all held deletions
     "KEPT": ("To remove", "resourcesync repair {mirror} --delete"),

@@ -74,6 +74,7 @@ def _not_in_sync(report: AuditReport, mirror: Path) -> Iterator[TextLine]:
     counts = {
         "not listed by the Source": report.extra,
         "listed but not usable": report.refused,
+        "could not be checked": report.unchecked,
         _NO_HASH: report.unproven,
     }
     if said := formatting.counts(counts):
@@ -122,6 +123,8 @@ def _next_command(report: AuditReport, mirror: Path) -> str:
         return f"if the Source really shrank: {release}"
     if is_complete and report.damaged:  # they cannot be fetched
         return f"resourcesync repair {mirror} --delete"
+    if report.unchecked and report.accurate + report.unchecked == report.listed:
+        return "run it again, when they can be checked"
     if report.is_begun or report.has_gap or not report.present or is_complete:
         return f"resourcesync pull {mirror}"
     return f"resourcesync repair {mirror} --from-audit {report.audit}"
@@ -140,10 +143,12 @@ def _sampled(report: AuditReport) -> str:
 def _accuracy(report: AuditReport) -> str:
     """Return the share of copies that are known to be right, and the reason if it is unknown."""
     if report.accuracy is not None:
-        known = formatting.part_of(report.accurate, report.present)
+        known = formatting.part_of(report.accurate, report.checked)
         return f"at most {known}" if report.unproven else known
     if not report.present:
         return "not known: the Source delivers no listed resource"
+    if not report.checked:
+        return "not known: nothing could be checked"
     if report.unproven == report.present:
         return "not known: the Source lists no hash"
     few, present = formatting.count(report.unproven), formatting.count(report.present)

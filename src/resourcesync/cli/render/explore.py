@@ -56,8 +56,7 @@ def step_fields(step: SourceNode | PartsTotal) -> dict[str, object]:
     """Return a step of the walk as the fields of its event."""
     place: dict[str, object] = {"uri": step.uri, "branches": list(step.branches)}
     if isinstance(step, PartsTotal):
-        counts = _counts(step.survey)
-        return {**place, "parts": step.parts, "listed": step.listed, **counts}
+        return {**place, "parts": step.parts, "listed": step.listed, **_counts(step.survey)}
     place["depth"] = step.depth
     if step.package is not None:
         return {**place, **_package(step.package)}

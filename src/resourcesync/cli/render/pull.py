@@ -240,7 +240,7 @@ def say(
     values = {
         "folder": folder,
         "resources": formatting.count(report.resources),
-        "absent": formatting.count(report.listed.absent),
+        "absent": formatting.count(report.listed.absent + report.listed.skipped),
         "listed": formatting.count(report.listed.total),
         "since": f" since {formatting.moment(as_of)}" if isinstance(as_of, datetime) else "",
     }
@@ -432,7 +432,7 @@ def _not_in_sync(report: RunReport, folder: str, code: ExitCode) -> list[TextLin
         return [TextLine(text, "Stopped", QUIET), held]
     # A rerun does not help for entries that cannot be used, nor for what the Source must mend.
     others = counts["other_failed"] - counts["missing"] - counts["refused"]
-    is_known = bool(report.failed - others or listed.refused)
+    is_known = bool(report.failed - others or listed.refused or faults.undecided)
     is_known = is_known or bool(faults.gap or faults.skew_seconds or faults.absent_below)
     counts["again"] = max(others, 0) if is_known else 1
     lines = [TextLine(text, "Not in sync", QUIET)]

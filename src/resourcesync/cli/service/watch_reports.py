@@ -97,8 +97,7 @@ def _level(kind: str, fields: Mapping[str, Any]) -> int:
     if fields["exit"]:
         return QUIET
     news = any(fields.get(name) for name in (*CHANGES, "recovered"))
-    is_news = kind != "pull" or news or _refused(fields)
-    return NORMAL if is_news else DETAIL
+    return NORMAL if kind != "pull" or news or _refused(fields) else DETAIL
 
 
 def _result_parts(kind: str, fields: Mapping[str, Any]) -> Iterator[str]:

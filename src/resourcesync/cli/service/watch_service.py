@@ -248,8 +248,7 @@ class _WatchService:
         self.watch.finish(self._settings.service.grace)
 
     def _reload(self, read_settings: Callable[[], WatchSettings]) -> None:
-        moment = int(self._clock.monotonic() * 1e6)
-        self._supervisor.notify(RELOADING=1, MONOTONIC_USEC=moment)
+        self._supervisor.notify(RELOADING=1, MONOTONIC_USEC=int(self._clock.monotonic() * 1e6))
         try:
             self.apply(read_settings())
         except ResourceSyncError as error:  # the former settings stay

@@ -155,9 +155,9 @@ class WatchView:
         self._runs[(*mirror, ("kind", kind), ("exit", str(fields["exit"])))] += 1
         self._last[f"{fields['mirror']} {kind}"] = fields
         if kind == "audit" and "accuracy" in fields:
-            self._accuracy[mirror] = float(fields["accuracy"])
-        elif kind == "audit" and fields["exit"] == 0:
-            self._accuracy.pop(mirror, None)  # it is no longer known
+            self._accuracy.pop(mirror, None)
+            if fields["accuracy"] is not None:
+                self._accuracy[mirror] = float(fields["accuracy"])
         if kind != "pull":
             return
         self._seconds[mirror] = seconds

@@ -56,6 +56,7 @@ class _AuditCounts(msgspec.Struct, kw_only=True):
     present: int = 0
     accurate: int = 0
     unproven: int = 0
+    unchecked: int = 0
     extra: int = 0
     held: int = 0
     damaged: int = 0
@@ -106,8 +107,7 @@ class Audit:
             rows = fixity.stored_rows(self._pull.state)
             if not offline:
                 at, rows = self._read_listed_rows(held)
-            inspector = held.enter_context(self._pull.dependencies.copies.inspect())
-            self._compare(rows, inspector)
+            self._compare(rows, held.enter_context(self._pull.dependencies.copies.inspect()))
         self._suspects.flush()
         self._find_foreign_files()
         self._record_proof()
@@ -148,8 +148,9 @@ class Audit:
 
     def _lacks_pages(self) -> bool:
         counts = self._counts
-        listed = counts.listed - counts.unknown + counts.absent + counts.skipped
-        return serves_too_little(self._pull.sync_state, counts.absent, counts.accurate, listed)
+        lacking = counts.absent + counts.skipped
+        listed = counts.listed - counts.unknown + lacking
+        return serves_too_little(self._pull.sync_state, lacking, counts.accurate, listed)
 
     def _record_proof(self) -> None:
         """Record that every byte of every copy was read now and matches."""
@@ -320,6 +321,7 @@ class Audit:
             else:
                 self._suspects.mark_answer(copy, row, bad)
         if bad is not None and not (bad.code and self._unavailable_code(copy.uri)):
+            self._counts.unchecked += bad.kind is FindingKind.FAILED
             self._add_finding(bad.kind, copy.uri, copy.path, bad.reason)
         elif isinstance(content, CopyContent):
             sound = copy if planner.is_unknown(copy) else fixity.as_read(copy, content, inspector)

@@ -12,6 +12,7 @@ from resourcesync.destination import pending_tasks, planner
 from resourcesync.destination.audits.fixity import SuspectMarker, listed_from_copy
 from resourcesync.destination.audits.reports import AuditFinding
 from resourcesync.destination.baseline import Baseline
+from resourcesync.destination.listed_rows import ListingStatus, listing_status
 from resourcesync.destination.mapping.names import uris_at
 from resourcesync.destination.path_assignment import owner_of
 from resourcesync.destination.pull_session import SyncSession
@@ -40,6 +41,7 @@ class ResourceVerdict(StrEnum):
     WAITING = "the Source lists it; it is not fetched yet"
     OUTDATED = "the Source lists a newer version"
     STALE = "an audit found that the Source serves other bytes"
+    UNDECIDED = "lists of the Source contradict each other about it"
     UNPROVEN = "the list has too little information to check the copy: check it at the Source"
     ABSENT = "the Source lists it and does not deliver it, which this mirror accepts"
     EDITED = "deleted at the Source; the file was changed in the mirror and is kept"
@@ -89,6 +91,7 @@ class Explanation(msgspec.Struct, kw_only=True):
     is_altered: bool = False
     listed: planner.ListedEntry | None = None
     list_uri: str = ""
+    is_undecided: bool = False
     is_source_read: bool = False
     source_error: str = ""
     pending: rows.Pending | None = None
@@ -181,7 +184,8 @@ class Explanation(msgspec.Struct, kw_only=True):
             case planner.Match.DIFFERENT:
                 return ResourceVerdict.OUTDATED
             case planner.Match.UNKNOWN:
-                return ResourceVerdict.UNPROVEN
+                is_open = self.is_undecided
+                return ResourceVerdict.UNDECIDED if is_open else ResourceVerdict.UNPROVEN
 
 
 def explain(
@@ -325,6 +329,9 @@ def _read_listed(pull: SyncSession, known: Explanation) -> None:
         for row in listed_rows.rows():
             if row.uri == known.uri:
                 known.listed, known.path = row, row.path
+                task, is_read = pull.state.pending_of(row.uri), listed_rows.was_read
+                status = listing_status(row, known.copy, task, is_read=is_read)
+                known.is_undecided = status is ListingStatus.OPEN
                 found = pull.found.change_list if row.change else pull.found.resource_list
                 known.list_uri = found or ""
                 known.via = known.via or ((row.via,) if row.via else ())

@@ -69,17 +69,22 @@ class SuspectMarker:
     def mark_answer(self, copy: Copy, row: planner.ListedEntry, answer: "FailedCheck") -> None:
         """Record that the Source served other bytes than a copy has, or none, to an audit.
 
-        What the list shows by itself, the next pull learns from the list.
+        What the list shows by itself, the next pull learns from the list; a date leads to a
+        conditional request only.
         """
         is_gone = answer.code in pending_tasks.UNAVAILABLE_CODES
         if answer.is_of_origin or not (is_gone or answer.kind is FindingKind.DIFFERENT):
             return  # it proves nothing of the copy
         known = self._pull.state.pending_of(copy.uri)
-        if planner.match_copy(copy, row) is not planner.Match.DIFFERENT and known is None:
+        is_shown = planner.match_copy(copy, row) is planner.Match.DIFFERENT
+        if is_shown and not planner.has_moved_date(copy, row):
+            return
+        if known is None:
             task = self._task(copy, row, answer.reason)
             self._pending.append(
                 task._replace(code=answer.code if is_gone else pending_tasks.STALE)
             )
+        if known is None or known.task == PendingTask.FETCH:
             # Without validators: the next answer has bytes, whatever the server compares.
             self._copies.append(copy._replace(fixity=Fixity.STALE, etag="", last_modified=""))
         self._flush_when_full()
@@ -451,7 +456,7 @@ def _compare_answer(
     match outcome:
         case ports.FetchFailure():
             error = outcome.error
-            reason = f"the Source: {error.message}"
+            reason = f"the Source: {error.cause}"
             return FailedCheck(FindingKind.FAILED, reason, is_local=False, code=error.code)
         case ports.FetchResponse():
             codings = content_codings(outcome.headers.get("content-encoding", ""))

@@ -48,6 +48,8 @@ class AuditReport(msgspec.Struct, frozen=True, kw_only=True):
         accurate: Of the present, those that are equal, as far as the lists show.
         unproven: Of the accurate, those that nothing proves: the Source lists no hash, and was not
             requested to serve them (method ``remote``).
+        unchecked: Of the present, those that could not be checked: the Source did not serve them
+            to this audit, or their files cannot be read.
         extra: Copies that the Source does not list.
         held: Of the extra, those whose deletion the last pull held.
         damaged: Of the extra, those that a pull retained, and whose files are missing or changed.
@@ -82,6 +84,7 @@ class AuditReport(msgspec.Struct, frozen=True, kw_only=True):
     present: int = 0
     accurate: int = 0
     unproven: int = 0
+    unchecked: int = 0
     extra: int = 0
     held: int = 0
     damaged: int = 0
@@ -108,6 +111,11 @@ class AuditReport(msgspec.Struct, frozen=True, kw_only=True):
         return self.accurate == self.listed and not self.extra and not self.refused
 
     @property
+    def checked(self) -> int:
+        """Number of the present resources that could be checked."""
+        return self.present - self.unchecked
+
+    @property
     def coverage(self) -> float:
         """Share of the listed resources that are in the mirror, 0 to 1."""
         return self.present / self.listed if self.listed else 1.0
@@ -116,14 +124,15 @@ class AuditReport(msgspec.Struct, frozen=True, kw_only=True):
     def accuracy(self) -> float | None:
         """Share of the present resources that are equal to what is listed, 0 to 1.
 
-        An upper limit if some are unproven; ``None`` if nothing else is wrong, and if the Source
-        serves nothing of what it lists.
+        An upper limit if some are unproven; ``None`` if nothing else is wrong, if none could be
+        checked, and if the Source serves nothing of what it lists. The unchecked do not count.
         """
         if not self.present and (self.absent or self.skipped):
             return None
-        if self.unproven and self.accurate == self.present:
+        is_none_wrong = self.accurate == self.checked
+        if is_none_wrong and (self.unproven or (self.unchecked and not self.checked)):
             return None
-        return self.accurate / self.present if self.present else 1.0
+        return self.accurate / self.checked if self.checked else 1.0
 
 
 class AuditRecord(msgspec.Struct, frozen=True, kw_only=True):

@@ -549,8 +549,7 @@ class ListPositions(msgspec.Struct, frozen=True):
 
     def processed_of(self, span: ChangeListSpan) -> ProcessedDocument | None:
         """Return a list as the last pull processed it; ``None`` if it did not."""
-        start = ReadingStart(checkpoint=0, list_clock=0, processed=self.processed)
-        return start.find(span, str)
+        return ReadingStart(checkpoint=0, list_clock=0, processed=self.processed).find(span, str)
 
     def is_over(self, span: ChangeListSpan) -> bool:
         """True if a list begins before one that was processed: lists follow each other (§12.2)."""

@@ -118,8 +118,7 @@ class ChangeListReader(msgspec.Struct, kw_only=True):
         if not archive:
             return reader.read_consistent(uri, start, state)
         try:
-            spans = reader.archived_spans(archive)
-            return reader.read_consistent(uri, start, state, spans)
+            return reader.read_consistent(uri, start, state, reader.archived_spans(archive))
         except (errors.SourceError, errors.DocumentError) as error:
             _log.warning("cannot use the archive of Change Lists at %s: %s", archive, error)
             return None
@@ -219,8 +218,7 @@ class ChangeListReader(msgspec.Struct, kw_only=True):
                 break
         for number in range(first, len(spans)):
             with self._get_list(spans[number].uri) as fetched:
-                scan = self._scan(fetched, spans[number], reading)
-                scan.read_window(follows=number > first)
+                self._scan(fetched, spans[number], reading).read_window(follows=number > first)
 
     def _get(self, uri: str, reading: Reading, opened: ExitStack) -> FetchedDocument | None:
         # That another head is the same proves nothing: its open lists are not those of the cursor.
@@ -389,8 +387,7 @@ def _processed_record(announced: gaps.ChangeListSpan, reading: Reading) -> Proce
         return None
     if reading.is_of_dump:
         return known if announced.version == known.etag != "" else None
-    is_same = announced.until is not None and known.until == announced.until
-    return known if is_same else None
+    return known if announced.until is not None and known.until == announced.until else None
 
 
 def _merge_spans(
@@ -483,8 +480,7 @@ def _in_time_order(
     if len(spans) < 2 or any(span.from_ is not None for span in spans):  # noqa: PLR2004 - an order
         return spans
     first, last = _first_time(documents, spans[0]), _first_time(documents, spans[-1])
-    is_turned = first is not None and last is not None and first > last
-    return spans[::-1] if is_turned else spans
+    return spans[::-1] if first is not None and last is not None and first > last else spans
 
 
 def _first_time(documents: DocumentFetcher, span: gaps.ChangeListSpan) -> datetime | None:

@@ -80,8 +80,7 @@ def interval_of(offered: DumpPackage) -> tuple[int | None, int | None]:
         after, upto = entry.from_ or dump.from_, entry.until or dump.until
         assert after is not None, "one of them is set"
         return to_microseconds(after) - 1, known_microseconds(upto)
-    moment = entry.completed or entry.at or dump.completed or dump.at
-    return None, known_microseconds(moment)
+    return None, known_microseconds(entry.completed or entry.at or dump.completed or dump.at)
 
 
 _log = logging.getLogger(__name__)

@@ -104,5 +104,4 @@ def with_result(state: RecheckState, same: int, stale: int) -> RecheckState:
     clean = state.clean + same
     if clean < DOUBLING:
         return replace(state, clean=clean)
-    longest = max(state.base, LONGEST_PERIOD)
-    return replace(state, period=min(2 * state.period, longest), clean=0)
+    return replace(state, period=min(2 * state.period, max(state.base, LONGEST_PERIOD)), clean=0)

@@ -25,6 +25,7 @@ from resourcesync.destination.lists.list_documents import (
     parts_of,
 )
 from resourcesync.destination.lists.selection import ResourceSelection
+from resourcesync.destination.pending_tasks import PART_UNREAD
 from resourcesync.destination.planner import ListedEntry
 from resourcesync.discovery.document_fetcher import DocumentFetcher, FetchedDocument, fetch
 from resourcesync.mirror_state.rows import ProcessedDocument
@@ -37,8 +38,7 @@ from resourcesync.model.vocabulary import Capability, Dialect
 if TYPE_CHECKING:
     from resourcesync.documents.reader import Document
 
-PART_UNREAD: Final = "part-unread"
-"""Code of a refused part of a list that cannot be read."""
+_SERVER_FAULT: Final = 500
 
 
 class ListSnapshot(msgspec.Struct, frozen=True, kw_only=True):
@@ -122,7 +122,7 @@ class ResourceListReader:
         """Read a Resource List, its index, or a plain sitemap, into the sorter (§10).
 
         A part of an index that cannot be read is refused, and the others are read; if none can be,
-        or another request may bring one that was not had, it raises all the same.
+        or the Source does not answer now, it raises all the same.
         """
         if known:
             documents = self._in_lists(self._documents)
@@ -298,12 +298,12 @@ class ResourceListReader:
         unread: list[errors.ResourceSyncError],
         index: str,
     ) -> None:
-        """Refuse a part that cannot be read; raise if another request may bring it."""
+        """Refuse a part that cannot be read; raise an error that is not of this part only."""
         error.evidence = (*error.evidence, ("part", uri), ("of index", index))
-        if error.transient and not isinstance(error, errors.DocumentError):
+        if not _is_of_part(error):
             raise error
         unread.append(error)
-        reason = f"this part of the list cannot be read: {error.message}"
+        reason = f"this part of the list cannot be read: {error.cause}"
         self._selection.refusals.add(uri, PART_UNREAD, reason)  # its content is unknown
 
     def _read_part(
@@ -407,6 +407,17 @@ class ResourceListReader:
         return entries
 
 
+def _is_of_part(error: errors.ResourceSyncError) -> bool:
+    """True if an error is of one document, though the next request may bring it.
+
+    A Source that does not answer, or asks to wait, would not bring the other parts either.
+    """
+    if isinstance(error, errors.SourceUnavailableError):
+        is_fault = error.status >= _SERVER_FAULT and error.retry_after is None
+        return is_fault or error.code == "truncated"
+    return isinstance(error, errors.SourceError | errors.DocumentError)
+
+
 def _joined(lists: Sequence[ListSnapshot], *, unread: int, is_whole: bool) -> ListSnapshot:
     return ListSnapshot(
         moments=proof.ListMoments(),
@@ -429,8 +440,7 @@ def _earliest(*times: int | None) -> int | None:
 
 def _versioned(row: ListedEntry, version: int) -> ListedEntry:
     """Return a row with a version: if it has no other, the moment of its package."""
-    is_mute = not row.hash and row.lastmod is None
-    return row._replace(lastmod=version) if is_mute else row
+    return row._replace(lastmod=version) if not row.hash and row.lastmod is None else row
 
 
 def document_record(fetched: FetchedDocument) -> ProcessedDocument:

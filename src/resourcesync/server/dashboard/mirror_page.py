@@ -135,6 +135,6 @@ def _audit(kept: AuditRecord) -> Iterator[Piece]:
     yield layout.time_tag(from_microseconds(kept.ended))
     yield layout.label("in sync", "good") if report.in_sync else layout.label("not in sync", "bad")
     yield "-" if report.is_begun else formatting.share(report.present, report.listed)
-    yield "-" if report.accuracy is None else formatting.share(report.accurate, report.present)
+    yield "-" if report.accuracy is None else formatting.share(report.accurate, report.checked)
     yield formatting.count(report.listed - report.accurate + report.extra + report.refused)
     yield kept.method

@@ -210,8 +210,7 @@ class Packager:
                 # itself.
                 found = replace(without_patches(found), path=resource.path)
             if isinstance(entry, Change) and found is None:
-                gone = Resource(uri=entry.uri)
-                yield replace(entry, kind=ChangeKind.DELETED, resource=gone)
+                yield replace(entry, kind=ChangeKind.DELETED, resource=Resource(uri=entry.uri))
             elif isinstance(entry, Change):
                 yield replace(entry, resource=found)
             elif found is not None:
