@@ -155,7 +155,6 @@ def _each(seconds: float) -> str:
 
 
 def _pulls(mirrors: MirrorConfiguration) -> dict[str, list[str]]:
-    """Return the mirrors by the times of their pulls, as a crontab has them."""
     pulls: dict[str, list[str]] = {}
     for name in mirrors.names:
         own = mirrors.mirror(name).settings.get("cron")

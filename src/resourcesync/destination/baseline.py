@@ -297,7 +297,6 @@ class Baseline:
         self._kept = kept if len(kept) <= _MAX_KEPT else None
 
     def _planned_decisions(self, lists: _ListsRead) -> Iterable[planner.Decision]:
-        """Return the planned decisions: those kept, or all of them, made again."""
         return self._decisions(lists) if self._kept is None else self._kept
 
     def _check_understood(self) -> bool:

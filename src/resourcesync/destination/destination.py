@@ -361,7 +361,6 @@ class Destination:
         return pull
 
     def _new_selection(self, identity: MirrorIdentity, filters: Filters) -> ResourceSelection:
-        """Return the selection of entries; raises before a mistake makes a mirror."""
         equipment = self._dependencies
         scope = identity.scope(filters)
         known = (row.uri for row in equipment.state.refused())

@@ -305,7 +305,6 @@ class Incremental:
                 yield first
 
     def _store_tasks(self, history: ChangeHistory, at: int) -> None:
-        """Store the changes as tasks; the cursor moves only after all are stored."""
         pull = self._pull
         if self._linked is not None:
             self._store_links(history, self._linked)
@@ -335,7 +334,6 @@ class Incremental:
     def _store_links(
         self, history: ChangeHistory, linked: ExternalSorter[planner.ListedEntry]
     ) -> None:
-        """Store the links of changed entries, in place of their earlier ones."""
         state = self._pull.state
         listed_rows.remove_links(state, last_changes(history.sorter))
         found = listed_rows.link_rows(last_changes(history.sorter), linked, self._pull.generation)

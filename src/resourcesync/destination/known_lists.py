@@ -171,7 +171,6 @@ class ListLocator:
         return None if found in (None, place.lists) else replace(place, lists=found)
 
     def _followed_set(self) -> str:
-        """Return the set that the mirror follows; empty before its first pull."""
         identity, found = self._sync_state.identity, self._sync_state.discovered
         if found is not None:
             return found.set_uri

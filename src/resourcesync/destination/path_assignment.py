@@ -170,7 +170,6 @@ class PathAssignment:
             self._sync_state.write(**{MOVING: False})
 
     def _move(self, uris: Iterable[str]) -> dict[str, StorageError]:
-        """Move copies; return the failures, whose files stay where they were."""
         failed: dict[str, StorageError] = {}
         rest = iter(uris)
         while group := list(islice(rest, _GROUP)):

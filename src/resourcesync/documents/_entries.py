@@ -91,7 +91,6 @@ def change_of(
 def _change_time(
     entry: RawEntry, resource: Resource, context: expat.ReadingContext
 ) -> datetime | None:
-    """Return the time of a change that has no ``datetime``."""
     text = _values.partition_attributes(entry.metadata, frozenset({"at"}))[0].get("at")
     if text is not None:
         context.tolerate(Leniency.CHANGE_TIME_AT)

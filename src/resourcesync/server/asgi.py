@@ -234,7 +234,6 @@ def refuse(status: int, reason: str, *fields: Mapping[str, str]) -> Response:
 
 
 def _refuse_request(request: HttpRequest) -> Response | None:
-    """Return the refusal of a request that does not only read, or ``None``."""
     closing = CLOSE if request.has_body else {}
     if request.scope["method"] not in {"GET", "HEAD"}:
         return refuse(405, "Only GET and HEAD are allowed.", {"allow": "GET, HEAD"}, closing)

@@ -165,7 +165,6 @@ class ListPublisher:
         return task
 
     def _record(self, before: PublicationRecord | None, after: PublicationRecord) -> None:
-        """Record the publication, and remove documents unreferenced for a day."""
         now = to_microseconds(self._clock.now())
         orphans = remove_orphans(self._source.documents, after.orphans, now)
         after = replace(after, orphans=orphans)

@@ -255,7 +255,6 @@ def publish_resource_list(
 
 
 def _last_pages(writer: DocumentWriter) -> tuple[Page, ...]:
-    """Return the pages of the last Resource List; none when they are not known."""
     head = writer.known.get(naming.RESOURCE_LIST)
     if head is None or not head.key.isdigit():  # of an older version of the format
         return ()

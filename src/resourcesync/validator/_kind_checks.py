@@ -257,7 +257,6 @@ class EntryChecks:
         check_path(subject, entry)
 
     def _change(self, subject: ExaminedDocument, entry: ParsedEntry) -> None:
-        """Check an entry of a Change List (§12.1)."""
         if entry.is_change_list:
             subject.report("CH03", "a Change List, as an index lists it", entry.place)
             return
@@ -282,7 +281,6 @@ class EntryChecks:
         self._any_change(subject, entry)
 
     def _notified(self, subject: ExaminedDocument, entry: ParsedEntry) -> None:
-        """Check an entry of a Change Notification or a Framework Notification."""
         if not entry.has("change"):
             subject.report("NT01", "an entry without change", entry.place)
 
@@ -297,7 +295,6 @@ class EntryChecks:
                     subject.report("CH13", f"a deletion with {name}", entry.place, name)
 
     def _change_list(self, subject: ExaminedDocument, entry: ParsedEntry) -> None:
-        """Check an entry of a Change List Index (§12.2)."""
         start = entry.times.get("from")
         if not entry.has("from"):
             subject.report("CI03", "a Change List without from", entry.place)
@@ -331,13 +328,11 @@ class EntryChecks:
         check_within(subject, entry, "CD05", ("from", "until"))
 
     def _change_dump(self, subject: ExaminedDocument, entry: ParsedEntry) -> None:
-        """Check an entry of a Change Dump Index (§13.1, A)."""
         if not entry.has("from"):
             subject.report("CD06b", "a Change Dump without from", entry.place)
         self._order.check(subject, "CD06a", entry.times.get("from"), entry.place, "from")
 
     def _archived(self, subject: ExaminedDocument, entry: ParsedEntry) -> None:
-        """Check an entry of an archive (Archives §3 to §6)."""
         capability = subject.summary.capability
         past = None if capability is None else capability.archived
         name = "from" if past is not None and past.is_log else "at"

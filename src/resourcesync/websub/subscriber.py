@@ -204,7 +204,6 @@ class Subscriber:
         return after if self._store.save(after, before) else None
 
     def _send_requests(self, asked: Sequence[ChannelSubscription]) -> None:
-        """Send requests to hubs; redirects are followed a few times (§5.1)."""
         left = {self._request(follower.hub, follower): follower for follower in asked}
         for _ in range(_MOST_REDIRECTS + 1):
             again: dict[ports.FetchRequest, ChannelSubscription] = {}

@@ -155,7 +155,6 @@ class CurlFetcher:
 
     @contextmanager
     def _engine(self) -> Iterator[CurlEngine]:
-        """Lend an engine, and reuse it in the next call unless the block crashed."""
         engine = self._engines.pop() if self._engines else CurlEngine(self._settings, self._cancel)
         sound = False
         try:

@@ -191,7 +191,6 @@ its state.
 def _open_copies(
     mirror: MirrorFolder, clock: Clock, recorded: FailedPulls
 ) -> "Iterator[FileTreeCopies | StoredCopies]":
-    """Open the copies of a mirror; a failure is recorded as that of the pull."""
     copies: FileTreeCopies | StoredCopies = mirror.copies
     with ExitStack() as stack:
         try:

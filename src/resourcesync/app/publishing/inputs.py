@@ -159,7 +159,6 @@ class PublishedInput(msgspec.Struct, frozen=True, kw_only=True):
     def _record(
         self, ended: PublicationResult | BaseException, clock: Clock, asked: PublishRequest
     ) -> None:
-        """Record a run, unless it was a dry one, or another one has the lock."""
         if not (asked.dry_run or isinstance(ended, LockedError)):
             with suppress(ConfigurationError):  # there is no place for it
                 source_status.record_run(self.places.catalogue, ended, clock.now())
@@ -409,7 +408,6 @@ class PublishLoop:
         )
 
     def _publish(self, chosen: Mapping[str, object], asked: PublishRequest) -> None:
-        """Publish the tree, and compute the time of the next run without a hint."""
         began = self._clock.monotonic()
         done = trees.publish_tree(
             self._root, chosen, clock=self._clock, asked=asked, state=self._state

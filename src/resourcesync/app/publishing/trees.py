@@ -203,7 +203,6 @@ def notify_hubs(source: OpenSource, own: Path) -> "Notified | None":
 
 
 def _is_reported(omission: Omission) -> bool:
-    """True if an omission is reported: hidden files are not."""
     name = omission.name.rstrip("/").rpartition("/")[2]
     is_hidden = name.startswith(".") and name not in {".", ".."}
     return not is_hidden and not name.endswith("~")

@@ -216,7 +216,6 @@ def _log_problems(configuration: MirrorConfiguration) -> Iterator[ResourceSyncEr
 
 
 def _mistakes_of(file: config_file.ConfigFile) -> Iterator[ConfigurationError]:
-    """Yield every mistake in a configuration file; no secret is read."""
     shared = list(configured_mirrors.global_mistakes(file))
     if shared:
         yield from shared

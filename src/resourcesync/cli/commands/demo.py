@@ -77,7 +77,6 @@ def _render(event: str, fields: Mapping[str, object]) -> Iterator[TextLine]:
 
 @contextmanager
 def _folder(keep: Path | None) -> Iterator[Path]:
-    """Create the folder of the demo; remove it at the end, also after an error."""
     if keep is not None:
         if keep.exists() and any(keep.iterdir()):
             raise ConfigurationError(f"{keep} is not empty", hint="name a new folder to --keep")
@@ -130,7 +129,6 @@ class _Demo:
         return CommandOutcome(exit=code, closing=(line,), fields=fields)
 
     def _step(self, step: str, text: str, **figures: object) -> None:
-        """Report a step and its time, if the figures do not have it."""
         seconds = self._clock.monotonic() - self._last
         self._last += seconds
         self._screen.report("step", {"step": step, "text": text, "seconds": seconds, **figures})

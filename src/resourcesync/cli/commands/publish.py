@@ -53,7 +53,6 @@ _PLACES: Final = frozenset({"out", "versions_in"})
 
 
 def _given_settings(values: Mapping[str, Any]) -> dict[str, object]:
-    """Return the given settings by their names; without those that are places."""
     fields = fields_of(PublicationSettings)
     for key, field in fields.items():
         if values[key] == "" and not field.setting.is_clearable:

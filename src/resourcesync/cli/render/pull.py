@@ -107,7 +107,6 @@ class PullRenderer(msgspec.Struct, kw_only=True):
             yield TextLine(f"{name}   {text}", _SYMBOLS[action], level)
 
     def _next_level(self) -> int:
-        """Return the level of the next failure: the first ones are shown."""
         self.failures += 1
         return NORMAL if self.itemize or self.failures <= SHOWN_FAILURES else DETAIL
 

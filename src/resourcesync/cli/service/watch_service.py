@@ -288,7 +288,6 @@ class _WatchService:
         self._screen.report(f"watch.{kind}", fields)
 
     def _report_warnings(self, mirror: str, warnings: Sequence[Mapping[str, object]]) -> None:
-        """Report the warnings that the mirror's pull before did not have."""
         before = self._warned.get(mirror, frozenset())
         self._warned[mirror] = frozenset(str(warning.get("message")) for warning in warnings)
         for warning in warnings:

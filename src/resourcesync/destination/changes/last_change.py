@@ -36,7 +36,6 @@ def last_changes(rows: Iterable[ListedEntry]) -> Iterator[ListedEntry]:
 def _after_change(
     first: ListedEntry, before: ListedEntry, row: ListedEntry
 ) -> tuple[ListedEntry, ListedEntry]:
-    """Return the first and the present row of a resource after one more change."""
     if row.change == UNREADABLE:
         kept = row._replace(change=FILTERED)
         return first, kept if before.change == ChangeKind.DELETED else before

@@ -226,7 +226,6 @@ class ChangeListScan:
         reading.sorter.add_all(rows[position] for position in positions if position in rows)
 
     def _record(self, listed: Change) -> Change:
-        """Record the next change of the list; return it without a borrowed time."""
         self._prefix.add(listed)
         self._reading.last_changes.add(listed, self._span.from_)
         change = gaps.without_borrowed_time(listed, self._span)

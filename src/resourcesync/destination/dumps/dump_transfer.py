@@ -348,7 +348,6 @@ class DumpTransfer:
         reader: "PackageReader",
         terms: manifests.PackageTrust,
     ) -> int:
-        """Install the ordered members; return how many could not be used."""
         order = next(orders, None)
         faults = 0
         for member in reader.members(0 if order is None else order[0]):

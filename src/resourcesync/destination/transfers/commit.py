@@ -265,7 +265,6 @@ class CommitBatch:
             raise broken
 
     def _report_quarantined(self) -> None:
-        """Report files that were moved to quarantine; only the first of very many."""
         for path, place in self._copies.newly_quarantined():
             self._quarantine_count += 1
             if self._quarantine_count <= _MAX_QUARANTINE_WARNINGS:

@@ -308,7 +308,6 @@ class ResourceTransfer:
         )
 
     def _try_next_location(self, attempt: FetchAttempt) -> None:
-        """Try the next location that may help; without one the fetch fails."""
         following = attempt.next_attempt()
         if following is not None and not following.location.after_mismatch:
             self._retries.append(following)

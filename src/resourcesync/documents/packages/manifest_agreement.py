@@ -227,7 +227,6 @@ class _ManifestJoiner:
 
 
 def _unusable(uri: str) -> bytes:
-    """Return an unusable entry that names its resource: it has ``loc`` twice."""
     return f"<url><loc>{escape(uri)}</loc><loc/></url>\n".encode("utf-8", "replace")
 
 

@@ -228,7 +228,6 @@ def _set_value(value: Node, text: str | None) -> None:
 
 
 def _set_text(parent: Node, previous: Node | None, text: str) -> None:
-    """Set the text after a child, or at the begin without one."""
     if previous is None:
         parent.text = text or None
     else:

@@ -74,7 +74,6 @@ def pack_resources(  # noqa: PLR0913 - what to pack, how, and what is packed alr
 
 
 def _root(writer: DocumentWriter, capability: Capability, **times: datetime) -> Header:
-    """Return the root of the manifest of a package (§11.2, §13.2)."""
     up = description.up_link(writer.naming, naming.CAPABILITY_LIST)
     return replace(Header(capability=capability, links=(up,)), **times)
 
