@@ -127,7 +127,7 @@ def test_a_name_of_both_tables_is_shown_once_as_each_and_that_of_a_mirror_is_no_
     assert shown() == shown("site") == ["mirror site"]
 
 
-def test_a_copy_that_an_audit_found_missing_or_changed_is_listed_as_suspect(
+def test_a_copy_that_an_audit_found_missing_or_changed_is_listed_as_such(
     source: TinySource, here: Path, said: Said
 ) -> None:
     source.offer({f"/{name}": name.encode() for name in ("gone", "other", "well")})
@@ -139,7 +139,7 @@ def test_a_copy_that_an_audit_found_missing_or_changed_is_listed_as_suspect(
 
     run(["list", "m", "--json"])
     proofs = {row["path"]: row["fixity"] for row in rows(said) if row["type"] == "copy"}
-    assert proofs == {"gone": "suspect", "other": "suspect", "well": "verified"}
+    assert proofs == {"gone": "missing", "other": "altered", "well": "verified"}
 
 
 def test_a_failed_run_whose_row_is_damaged_is_told_by_its_code() -> None:
