@@ -94,7 +94,7 @@ def command(output: OutputOptions, **values: Any) -> Job:
         sources = ConfiguredSources(configuration.file)
         configured = (*configuration.names, *sources.names)
         # A mirror and a Source may have the same name.
-        given: dict[str, None] = dict.fromkeys(values["places"] or configured or _places_here())
+        given: dict[str, None] = dict.fromkeys(values["places"] or configured or _folders_found())
         folders = (place for place in given if place not in configured and _is_source_folder(place))
         named = {*sources.names, *folders}
         published = [sources.named(place) for place in given if place in named]
@@ -323,7 +323,7 @@ def _table(found: StatusResult, *, is_short: bool) -> CommandOutcome:
     )
 
 
-def _places_here() -> tuple[str, ...]:
+def _folders_found() -> tuple[str, ...]:
     """Return the mirrors and Sources in the current folder; a catalogue may be elsewhere."""
     from resourcesync.source.publication_settings import CATALOGUE  # noqa: PLC0415 - few need it
 

@@ -253,7 +253,7 @@ def say(
             yield text.format(n=shown, **values)
 
 
-def deletions_in_words(report: RunReport | MirrorStatus) -> str:
+def deletions_line(report: RunReport | MirrorStatus) -> str:
     """Return the number of held deletions, and their share of the copies when they were held."""
     held = report.held
     of = max(held, report.held_of or report.resources)  # a second wrong move may hold more
@@ -427,7 +427,7 @@ def _not_in_sync(report: RunReport, folder: str, code: ExitCode) -> list[TextLin
     lacks = ", ".join((*say("changes", report), *say("lacks", report, more=counts)))
     text = f"{_right_of(report)} ({lacks or 'nothing changed'})"
     if code is ExitCode.STOPPED:
-        held = TextLine(f"{_INDENT}{deletions_in_words(report)}; none of these was deleted")
+        held = TextLine(f"{_INDENT}{deletions_line(report)}; none of these was deleted")
         return [TextLine(text, "Stopped", QUIET), held]
     # A rerun does not help for entries that cannot be used, nor for what the Source must mend.
     others = counts["other_failed"] - counts["missing"] - counts["refused"]

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from resourcesync.cli.exit_codes import exit_code_of_kind
 from resourcesync.cli.output import with_mirror
-from resourcesync.cli.render.pull import deletions_in_words, say
+from resourcesync.cli.render.pull import deletions_line, say
 from resourcesync.destination.mirror_health import CheckedMirror
 from resourcesync.destination.reports import (
     FailedRun,
@@ -216,7 +216,7 @@ def _pending_deletions(mirror: MirrorStatus) -> Iterator[str]:
         yield f"{formatting.counted(mirror.deletions, 'deletion')} pending until the next pull."
     if not mirror.held:
         return
-    yield f"{deletions_in_words(mirror)}; held back."
+    yield f"{deletions_line(mirror)}; held back."
     if mirror.moved_from:
         yield f"If the Source did not move: {again} --moved {mirror.moved_from}"
     yield f"If the Source really shrank: {again} --max-delete {mirror.held}"

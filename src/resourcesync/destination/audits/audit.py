@@ -283,7 +283,7 @@ class Audit:
     def _report_extra(self, copy: Copy, inspector: CopyInspector) -> None:
         waiting = self._pull.state.pending_of(copy.uri)
         is_kept = waiting is not None and waiting.task == PendingTask.RETAIN
-        bad = self._check_kept(copy, inspector) if is_kept else ""
+        bad = self._check_retained(copy, inspector) if is_kept else ""
         is_kept &= not bad
         self._counts.unlisted += is_kept
         if waiting is not None and pending_tasks.is_missed(waiting):
@@ -294,7 +294,7 @@ class Audit:
         reason = "no longer listed (kept)" if is_kept else bad or "not listed by the Source"
         self._add_finding(FindingKind.EXTRA, copy.uri, copy.path, reason)
 
-    def _check_kept(self, copy: Copy, inspector: CopyInspector) -> str:
+    def _check_retained(self, copy: Copy, inspector: CopyInspector) -> str:
         """Return what is wrong with the file of an unlisted copy that stays; else empty."""
         bad, reason = self._failed_checks.get(copy.uri), ""
         if self._method != "lists":

@@ -35,7 +35,7 @@ class PresentFiles:
         if not claims:
             return False
         is_adopted = self._adopts and self._adopt(fetch, claims)
-        return is_adopted or self._use_other_copy(fetch, claims, wait)
+        return is_adopted or self._use_duplicate(fetch, claims, wait)
 
     def _adopt(self, fetch: planner.Fetch, claims: Sequence[Digest]) -> bool:
         """Adopt a file in place that is proven to be as listed; return whether there is one."""
@@ -54,7 +54,7 @@ class PresentFiles:
         self._batch.add(StagedResource(fetch, copy, None))
         return True
 
-    def _use_other_copy(
+    def _use_duplicate(
         self, fetch: planner.Fetch, claims: Sequence[Digest], wait: Callable[[], bool]
     ) -> bool:
         """Use the bytes of another copy, present or expected; return whether there is one."""
