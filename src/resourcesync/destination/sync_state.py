@@ -365,7 +365,7 @@ def status_of(folder: str, state: SqliteMirrorState, *, running: bool) -> report
         held=memory.on_hold(counts),
         held_of=(memory.held_of or 0) if memory.on_hold(counts) else 0,
         moved_from=memory.moved_from,
-        as_of=from_microseconds(cursor.checkpoint) if cursor.checkpoint else None,
+        as_of=memory.as_of,
         in_sync_at=memory.in_sync_at,
         **_last_run(last, state, memory),
         failures=failures_of(state, _MAX_SHOWN_FAILURES) if counts.rows else (),

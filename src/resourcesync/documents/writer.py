@@ -174,7 +174,7 @@ def write(
 ) -> Iterator[bytes]:
     """Yield a whole document in chunks of about 64 KiB, in memory that does not grow with it.
 
-    The forms of values are not checked, as `checking.checked_writer.write` does: those that
+    The forms of values are not checked, as `documents.checked_writer.write` does: those that
     a publisher writes were on their way in.
     """
     text = opening(header, dialect)

@@ -33,6 +33,7 @@ from resourcesync.server.caching import document_caching
 from resourcesync.server.entry_fields import EntryFields, FindEntry
 from resourcesync.server.file_sender import FileSender, ServedLocation, storage_error_response
 from resourcesync.server.front_page import front_page
+from resourcesync.source.naming import is_sitemap
 
 _LINKABLE: Final = re.compile(r"https?://[!#-;=?-Z_a-z~%\[\]@]+")
 
@@ -96,7 +97,6 @@ _XML: Final = {"content-type": "application/xml"}
 _KINDS: Final = {b".xml": _XML, b".zip": {"content-type": "application/zip"}}
 """The fields of documents, by the ends of their names."""
 _VARY: Final = {"vary": "accept-encoding"}
-_SITEMAP: Final = re.compile(rb"resourcesync-sitemap(?:-[0-9]{4,})?\.xml")
 _LINK: Final = re.compile(r"<[!#-;=?-Z_a-z~%\[\]@]*>[ -~]*")
 
 LinksOf = Callable[[str], Sequence[str]]
@@ -229,8 +229,8 @@ class Application:
         return self._locate_resource(names)
 
     def _is_document(self, names: files.Names) -> bool:
-        is_sitemap = len(names) == 1 and _SITEMAP.fullmatch(names[0]) is not None
-        return is_sitemap or names == _WELL_KNOWN or names[: len(self._prefix)] == self._prefix
+        is_own_sitemap = len(names) == 1 and is_sitemap(names[0].decode("latin-1"))
+        return is_own_sitemap or names == _WELL_KNOWN or names[: len(self._prefix)] == self._prefix
 
     def _locate_published(self, path: files.Names) -> ServedLocation | None:
         depth = len(self._prefix)

@@ -1,6 +1,6 @@
 """Server of former versions of resources: Mementos, TimeGates, TimeMaps and patches (RFC 7089).
 
-An application of its own, to be mounted at the address of ``source.versions.version_recording``:
+An application of its own, to be mounted at the address of ``source.versions.versions_and_patches``:
 
 - ``/20260101120000000000/a.html`` is one version of ``a.html``. It never changes.
 - ``/timegate/a.html`` leads to the version of a moment that ``Accept-Datetime`` names: 302.

@@ -1,4 +1,4 @@
-"""Writer of a Source's documents: compares what is stored, writes, reads back and records."""
+"""Writer of a Source's documents: compares, writes, reads back, records; and removes orphans."""
 
 import hashlib
 import logging

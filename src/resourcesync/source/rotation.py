@@ -26,9 +26,13 @@ def is_rebase_due(plan: PublicationPlan, policy: Policy, now: int) -> bool:
         return False
     if policy.rebase_every and now - plan.at >= policy.rebase_every * SECOND:
         return True
-    oldest, many = (plan.closed[0].reached, len(plan.closed)) if plan.closed else (0, 0)
-    is_old = 0 < policy.keep * SECOND < now - oldest and many > 1
-    return oldest > plan.at and (is_old or many >= MOST_LISTS)
+    if not plan.closed[1:] or plan.closed[0].reached <= plan.at:
+        return False
+    return _is_old(plan.closed[0], policy, now) or len(plan.closed) >= MOST_LISTS
+
+
+def _is_old(closed: Span, policy: Policy, now: int) -> bool:
+    return 0 < policy.keep * SECOND < now - closed.reached
 
 
 def is_rotation_due(plan: PublicationPlan, policy: Policy, now: int) -> bool:
@@ -93,8 +97,7 @@ def retain(
     reach = min((plan.at if policy.resource_list else now, *recent, *offered))
     closed = plan.closed
     while len(closed) > 1 and closed[0].reached <= reach:
-        is_old = policy.keep > 0 and now - closed[0].reached > policy.keep * SECOND
-        if not is_old and len(closed) <= MOST_LISTS:
+        if not _is_old(closed[0], policy, now) and len(closed) <= MOST_LISTS:
             break
         closed = closed[1:]
     retired: tuple[Span, ...] = ()

@@ -37,7 +37,6 @@ _INTENT_LIFETIME: Final = 600 * SECOND
 """Lifetime of a request that was not confirmed."""
 _TIDY_EVERY: Final = 60 * SECOND
 _GONE: Final = 410
-_SUCCESS: Final = range(200, 300)
 
 
 class _PendingDelivery(msgspec.Struct, frozen=True, kw_only=True, eq=False):
@@ -210,7 +209,7 @@ class Deliveries:
         subscription = job.subscription
         status = outcome.status if isinstance(outcome, FetchResponse) else 0
         ended = DeliveryOutcome(number=subscription.number, delivered=job.last)
-        if status in _SUCCESS:
+        if status in messages.SUCCESS:
             self.counts["delivered"] += 1
         elif status == _GONE:
             self.counts["ended"] += 1

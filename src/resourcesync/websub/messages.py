@@ -1,6 +1,6 @@
 """Messages between publishers, hubs and subscribers (WebSub §5 to §7).
 
-Beside them their signatures (§8) and the leases that they state (§5.1).
+Beside them their signatures (§8), the leases that they state (§5.1), and the request of a POST.
 """
 
 import hashlib
@@ -21,6 +21,7 @@ from resourcesync.push_state.rows import SubscriptionIntent
 HOUR: Final = 3_600
 DAY: Final = 24 * HOUR
 
+SUCCESS: Final = range(200, 300)
 DEFAULT_LEASE: Final = 10 * DAY
 """Default lease in seconds, as WebSub §5.1 suggests."""
 LONGEST_LEASE: Final = 30 * DAY

@@ -9,7 +9,6 @@ from resourcesync import ports
 from resourcesync.websub import messages
 from resourcesync.websub.messages import post_request, sign
 
-_SUCCESS: Final = range(200, 300)
 _REFUSED: Final = frozenset(range(400, 500)) - {429}  # too many requests
 
 
@@ -67,4 +66,4 @@ def _refuses_payload(outcome: ports.FetchResponse | ports.FetchFailure) -> bool:
 def _problem(outcome: ports.FetchResponse | ports.FetchFailure) -> str:
     if isinstance(outcome, ports.FetchFailure):
         return outcome.error.message
-    return "" if outcome.status in _SUCCESS else f"HTTP status {outcome.status}"
+    return "" if outcome.status in messages.SUCCESS else f"HTTP status {outcome.status}"

@@ -213,7 +213,7 @@ class Subscriber:
                 if hub:
                     again[self._request(hub, follower)] = follower
                 elif not (
-                    isinstance(outcome, ports.FetchResponse) and outcome.status in range(200, 300)
+                    isinstance(outcome, ports.FetchResponse) and outcome.status in messages.SUCCESS
                 ):
                     self._note_refusal(follower, outcome)
             if not again:

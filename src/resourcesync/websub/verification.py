@@ -7,10 +7,9 @@ import msgspec
 
 from resourcesync.ports import FetchFailure, FetchRequest, FetchResponse, Purpose
 from resourcesync.push_state.rows import SubscriptionIntent
-from resourcesync.websub.messages import BodySink, HubMode
+from resourcesync.websub.messages import SUCCESS, BodySink, HubMode
 
 MOST_CHALLENGE: Final = 4 * 1024
-_SUCCESS: Final = range(200, 300)
 
 
 class PendingVerification(msgspec.Struct, frozen=True, kw_only=True, eq=False):
@@ -27,7 +26,7 @@ class PendingVerification(msgspec.Struct, frozen=True, kw_only=True, eq=False):
 
     def is_confirmed_by(self, outcome: FetchResponse | FetchFailure) -> bool:
         """True if the receiver answered with the challenge alone."""
-        is_answer = isinstance(outcome, FetchResponse) and outcome.status in _SUCCESS
+        is_answer = isinstance(outcome, FetchResponse) and outcome.status in SUCCESS
         return is_answer and bytes(self.sink.body) == self.challenge.encode()
 
 

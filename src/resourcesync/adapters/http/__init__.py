@@ -26,9 +26,8 @@ if TYPE_CHECKING:
     from resourcesync.adapters.http import redirects, resuming, transfer_errors
 
 __all__ = ["CurlFetcher", "FetchSettings", "FetchStats", "redirects", "resuming", "transfer_errors"]
-__getattr__, __dir__ = export_lazily(
-    __name__, {name: f"adapters.http.{name}:" for name in __all__[3:]}
-)
+_RARE = ("redirects", "resuming", "transfer_errors")
+__getattr__, __dir__ = export_lazily(__name__, {name: f"adapters.http.{name}:" for name in _RARE})
 
 MAX_TURN_SECONDS = 0.1
 """The longest time of one turn of the loop, in seconds."""

@@ -188,6 +188,7 @@ PUSHBACK = frozenset({429, 503})
 """Statuses of a server that gets too many requests."""
 
 _PASSING = frozenset({408, 429})
+SUCCESS = range(200, 300)
 SERVER_FAULTS = range(500, 600)
 _MISSING = frozenset({404, 410})
 _REFUSED = frozenset({401, 403, 407, 451})

@@ -56,11 +56,8 @@ def range_fields(part: PartialBody) -> list[str]:
 
 
 def is_whole(head: ResponseHead) -> bool:
-    """True if a 200 is not declared to be a part, as some servers answer a range request."""
-    said = head.get("content-range", "")
-    if not said:
-        return True
-    match = _CONTENT_RANGE.fullmatch(said)
+    """True if a 200 with a ``Content-Range`` is of all bytes; some servers answer a range so."""
+    match = _CONTENT_RANGE.fullmatch(head["content-range"])
     if match is None:
         return False
     first, last, total = map(int, match.groups())

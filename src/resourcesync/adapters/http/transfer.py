@@ -21,7 +21,6 @@ MAX_DISCARDED = 64 * 1024
 
 _STOP = 0
 _OK = 200
-_SUCCESS = range(200, 300)
 _PARTIAL = 206
 _NO_SUCH_RANGE = 416
 _NOT_MODIFIED = 304
@@ -130,7 +129,11 @@ class HttpTransfer:
     def _handle_head(self, head: response_head.ResponseHead) -> None:
         part, request = self.errand.part, self.errand.request
         if request.purpose is Purpose.MESSAGE or request.is_head:
-            if head.status in _SUCCESS and not request.is_head and request.message is None:
+            if (
+                head.status in response_head.SUCCESS
+                and not request.is_head
+                and request.message is None
+            ):
                 self._accept_body(head)
         elif head.status == _OK:
             self._handle_whole(head, part)
@@ -288,7 +291,7 @@ class HttpTransfer:
             evidence = (("got", head.status_line), ("proxy", proxy))
             return http.transfer_errors.proxy_refusal(head.status, uri, evidence)
         error = response_head.status_error(head, uri, self.wait)
-        return http.transfer_errors.with_proxy_evidence(error, proxy) if proxy else error
+        return http.transfer_errors.with_proxy_evidence(error, proxy)
 
     def _is_expected(self, status: int) -> bool:
         request = self.errand.request

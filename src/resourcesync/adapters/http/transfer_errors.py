@@ -11,7 +11,7 @@ import pycurl
 
 from resourcesync import errors
 from resourcesync.adapters.http.addresses import origin_of
-from resourcesync.adapters.http.response_head import SERVER_FAULTS, request_evidence
+from resourcesync.adapters.http.response_head import SERVER_FAULTS, SUCCESS, request_evidence
 
 NEEDS_SECRET: Final = 407
 
@@ -19,7 +19,6 @@ _FORBIDDEN: Final = 403
 _BAD_GATEWAY: Final = 502
 _SOCKS: Final = 97  # CURLE_PROXY, which PycURL does not name
 _TLS: Final = frozenset({pycurl.E_SSL_CONNECT_ERROR, pycurl.E_PEER_FAILED_VERIFICATION})
-_SUCCESS: Final = range(200, 300)
 _SOCKS_SECRET: Final = frozenset({10, 11, 12, 33})
 """Values of CURLproxycode for failed logins: too long, no common method, refused."""
 _SOCKS_RULE: Final = 23  # CURLPX_REPLY_NOT_ALLOWED
@@ -207,7 +206,7 @@ def proxy_failure(curl: Any, number: int, text: str, *, uri: str, proxy: str) ->
         if reason in _SOCKS_SECRET:
             return proxy_refusal(NEEDS_SECRET, uri, evidence)
         return proxy_refusal(_FORBIDDEN if reason == _SOCKS_RULE else _BAD_GATEWAY, uri, evidence)
-    if status and status not in _SUCCESS:
+    if status and status not in SUCCESS:
         return proxy_refusal(status, uri, evidence)
     if number in {pycurl.E_COULDNT_CONNECT, pycurl.E_COULDNT_RESOLVE_PROXY}:
         return errors.SourceUnavailableError(

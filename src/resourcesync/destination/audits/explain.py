@@ -26,7 +26,7 @@ from resourcesync.model.own_names import OWN_FOLDER
 from resourcesync.model.vocabulary import ChangeKind
 
 Findings = Callable[[], Iterable[AuditFinding]]
-_DISAGREEING: Final = frozenset({"hash-mismatch", "length-mismatch", pending_tasks.CONTRADICTING})
+_DISAGREEING: Final = frozenset({*pending_tasks.MISMATCH_CODES, pending_tasks.CONTRADICTING})
 
 
 class ResourceVerdict(StrEnum):

@@ -307,7 +307,7 @@ class CommitBatch:
     def _count(self, ready: StagedResource) -> None:
         fetch, copy, tally = ready.fetch, ready.copy, self.tally
         before = fetch.before
-        creates = before is None or fetch.is_missing
+        creates = fetch.creates
         is_equal = not (creates or ready.contradicts) and planner.has_bytes(before, copy.digests)
         if is_equal:
             tally.same += 1
