@@ -66,9 +66,9 @@ class Looker(AdminPages):
         return True
 
     def look(self) -> bool:
-        self.pages = {name: self.get(name) for name in ("metrics", "", "mirror?name=museum")}
         found = self.report()["subscriptions"]
         [self.subscription] = [item for item in found if item["topic"] == self.topic]
+        self.pages = {name: self.get(name) for name in ("metrics", "", "mirror?name=museum")}
         return bool(self.subscription["taken"] == 1)
 
 

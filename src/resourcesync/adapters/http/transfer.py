@@ -291,7 +291,8 @@ class HttpTransfer:
             evidence = (("got", head.status_line), ("proxy", proxy))
             return http.transfer_errors.proxy_refusal(head.status, uri, evidence)
         error = response_head.status_error(head, uri, self.wait)
-        return http.transfer_errors.with_proxy_evidence(error, proxy)
+        # Most pulls meet a 404, and then need nothing of the rarer errors.
+        return http.transfer_errors.with_proxy_evidence(error, proxy) if proxy else error
 
     def _is_expected(self, status: int) -> bool:
         request = self.errand.request
