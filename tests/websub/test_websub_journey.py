@@ -15,6 +15,7 @@ from urllib.parse import urlencode
 import pytest
 import trustme
 
+from resourcesync.adapters.mirror.locked_folder import MirrorFolder
 from resourcesync.adapters.system import SystemClock
 from resourcesync.app.configured_mirrors import MirrorConfiguration
 from resourcesync.app.publishing import trees
@@ -341,3 +342,19 @@ def test_a_foreign_subscriber_finds_our_hub_and_gets_what_we_publish(
             wait_until(lambda: subscribed(root) == 0)
 
     assert heard == [(topic, (root / "resourcesync/changenotification.xml").read_bytes())]
+
+
+def test_a_mirror_that_is_followed_during_its_first_pull_is_followed_after_it(
+    root: Path, tmp_path: Path
+) -> None:
+    copy = tmp_path / "copy"
+    with served_with_hub(root) as base, service(tmp_path / "state") as push:
+        push.retain({"new": (base, Network())})
+        with MirrorFolder(copy, SystemClock()):  # as a pull that has not found its Source yet
+            push.follow("new", copy, Network())
+        assert push.standings() == []
+
+        assert run(["pull", base, str(copy), "-q"]) == 0
+        push.follow("new", copy, Network())
+
+        assert push.standings()

@@ -200,7 +200,7 @@ class PushSubscriptions:
             memory = SyncState(state)
             found, identity = memory.discovered, memory.identity
         if found is None or identity is None:
-            return FoundChannels([], is_complete=True)
+            return FoundChannels([], is_complete=False)  # its first pull goes on, or failed
         addresses = [name for name in (found.capability_list, found.description) if name]
         settings = fetch_settings(network, identity.source)
         dice = Random()  # noqa: S311 - jitter
