@@ -52,7 +52,7 @@ def test_a_sink_has_the_bytes_of_the_worker(
     with sink.open_sealed() as stream:
         assert stream.read() == body
     sink.complete(1_000_000, start=False)
-    assert sink.sync().startswith(f"{len(body)}:1000000000:")
+    assert sink.close_durable(sync=True).startswith(f"{len(body)}:1000000000:")
     assert (tmp_path / "tmp" / sink.name).read_bytes() == body
 
 

@@ -8,7 +8,7 @@ import marshal
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from heapq import merge
-from itertools import islice
+from itertools import chain, islice
 from operator import itemgetter, lt
 from typing import Any, BinaryIO, Final, Generic, NamedTuple, Self, TypeVar
 
@@ -149,8 +149,8 @@ class ExternalSorter(Generic[T]):
         if self._file is None:
             return map(self._load, self._rows)
         if len(self._runs) == 1:
-            return map(self._load, self._read(self._file, self._runs[0]))
-        entries = (map(self._load, self._read(self._file, run)) for run in self._runs)
+            return map(self._load, _read(self._file, self._runs[0]))
+        entries = (map(self._load, _read(self._file, run)) for run in self._runs)
         return merge(*entries, key=self._key)
 
     def close(self) -> None:
@@ -205,26 +205,7 @@ class ExternalSorter(Generic[T]):
             raise
 
     def _keyed(self, file: BinaryIO, run: _SortedRun) -> Iterator[_Row]:
-        return ((self._key(self._load(row)), row) for row in self._read(file, run))
-
-    @staticmethod
-    def _read(file: BinaryIO, run: _SortedRun) -> Iterator[bytes]:
-        """Yield the rows of a run; each block is sought again, so that readings may overlap."""
-        at, end = run.start, run.end
-        while at < end:
-            with translate_disk_errors(_TEMPORARY_FILE):
-                file.seek(at)
-                size = int.from_bytes(file.read(_LENGTH_BYTES))
-                block = file.read(size)
-            if len(block) != size or not size:
-                raise StorageError(
-                    "a temporary file of the mirror is truncated",
-                    hint="check the disk, then run again",
-                )
-            at += _LENGTH_BYTES + size
-            rows = _decode(block)
-            del block  # many runs may wait here, each with its rows
-            yield from rows
+        return ((self._key(self._load(row)), row) for row in _read(file, run))
 
 
 class TupleSorter(ExternalSorter[N]):
@@ -242,6 +223,29 @@ class PairSorter(ExternalSorter[tuple[str, str]]):
 
     def __init__(self, spill: Callable[[], BinaryIO]) -> None:
         super().__init__(key=_key_of, dump=marshal.dumps, load=marshal.loads, spill=spill)
+
+
+def _read(file: BinaryIO, run: _SortedRun) -> Iterator[bytes]:
+    return chain.from_iterable(_blocks(file, run))
+
+
+def _blocks(file: BinaryIO, run: _SortedRun) -> Iterator[list[bytes]]:
+    """Yield the rows of each block of a run; it is sought again, so that readings may overlap."""
+    at, end = run.start, run.end
+    while at < end:
+        with translate_disk_errors(_TEMPORARY_FILE):
+            file.seek(at)
+            size = int.from_bytes(file.read(_LENGTH_BYTES))
+            block = file.read(size)
+        if len(block) != size or not size:
+            raise StorageError(
+                "a temporary file of the mirror is truncated",
+                hint="check the disk, then run again",
+            )
+        at += _LENGTH_BYTES + size
+        rows = _decode(block)
+        del block  # many runs may wait here, each with its rows
+        yield rows
 
 
 def _write(file: BinaryIO, at: int, rows: Iterable[bytes]) -> int:

@@ -527,10 +527,10 @@ class DecisionCounts(NamedTuple):
 
 
 def count_decisions(
-    decisions: Iterable[Decision], mode: Mode, was_absent: Callable[[str], bool]
+    decisions: Iterable[Decision], mode: Mode, was_absent: Callable[[str], bool] | None
 ) -> DecisionCounts:
     """Count decisions; ``was_absent``: not served to an earlier run, which is accepted."""
-    same = create = update = delete = untold = postponed = outdated = 0
+    same = create = fetched = delete = untold = postponed = outdated = 0
     retained = filtered = size = unsized = missed = absent = 0
     unsure = False
     for decision in decisions:
@@ -538,9 +538,9 @@ def count_decisions(
             case UpToDate():
                 same += 1
             case Fetch(row):
+                fetched += 1
                 create += decision.creates
-                update += not decision.creates
-                absent += was_absent(row.uri)
+                absent += was_absent is not None and was_absent(row.uri)
                 size += row.length or 0
                 unsized += row.length is None
                 unsure = unsure or not (row.hash or row.lastmod is not None)
@@ -559,7 +559,7 @@ def count_decisions(
         mode=mode,
         same=same,
         create=create,
-        update=update,
+        update=fetched - create,
         delete=delete,
         unsignalled=untold,
         size=size,

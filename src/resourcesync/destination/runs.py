@@ -361,10 +361,11 @@ class RecordedPlan:
         """Count the decisions, in any order, and record them."""
         if self._pull.options.review is not None:
             decisions = self._record(decisions)
-        return planner.count_decisions(decisions, mode, self._was_absent)
+        was_absent = self._was_absent if self._pull.options.dry_run else None
+        return planner.count_decisions(decisions, mode, was_absent)
 
     def _was_absent(self, uri: str) -> bool:
-        task = self._pull.state.pending_of(uri) if self._pull.options.dry_run else None
+        task = self._pull.state.pending_of(uri)
         return task is not None and self._pull.sync_state.accepts(task.code)
 
     def report(self, counts: planner.DecisionCounts) -> reports.DeletionResult:

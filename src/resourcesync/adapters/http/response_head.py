@@ -1,12 +1,10 @@
 """The head of a response, parsed strictly, and the error that its status means. Pure.
 
 libcurl is lenient where servers disagree with one another about where a body ends. A head that can
-be read in two ways is refused. The other fields are parsed on first access: a run of many small
-resources reads none.
+be read in two ways is refused.
 """
 
 import re
-from collections.abc import Iterator, Mapping
 from datetime import datetime
 from functools import lru_cache
 
@@ -33,89 +31,55 @@ _PLAIN_HEAD = re.compile(
 """A final head and nothing else, as nearly all are; others are read step by step."""
 
 _STATUS = re.compile(r"HTTP/[0-9.]+ ([1-9][0-9]{2}(?: .*)?)\Z")
-_FRAMING = re.compile(
-    r"\r\n(content-(?:length|encoding)|transfer-encoding)([^:\r]*)(:?)[ \t]*([^\r]*[^ \t\r])?"
-)
-"""The fields that say where a body ends: name, the rest of the name, colon, value."""
+_PLAIN_FIELD = re.compile(r"\r\n([^:\s]+):[ \t]*([^\r]*[^ \t\r])?")
+"""A field whose name is followed by its colon; a head with other lines is read line by line."""
+_FRAMING = frozenset({"content-length", "content-encoding", "transfer-encoding"})
+"""The fields that say where a body ends."""
 
 _DIGITS = re.compile(r"[0-9]{1,20}\Z")
 
 
-class ResponseHead(Mapping[str, str]):
+class ResponseHead(dict[str, str]):
     """The status of a final response, and its fields by their names in lower case.
 
     The first value of a name counts, but ``link`` joins all of them with commas. ``has_end``: the
-    end of the body is marked, by its length, by chunks, or by HTTP/2 and later.
+    end of the body is marked, by its length, by chunks, or by HTTP/2 and later. ``is_last``: the
+    server closes the connection after the response (RFC 9112 §9.3).
     """
 
-    __slots__ = ("_low", "_read", "_text", "codings", "has_end", "length", "status", "status_line")
+    __slots__ = ("codings", "has_end", "is_last", "length", "status", "status_line")
 
     def __init__(self, status: int, status_line: str, text: str, uri: str) -> None:
+        super().__init__({name.lower(): value for name, value in _PLAIN_FIELD.findall(text)})
+        if len(self) != text.count("\r\n"):
+            self._read_lines(text, uri)
         self.status = status
         self.status_line = status_line
-        self._text, self._low = text, text.lower()  # of Latin-1, so both are of one length
-        self._read: dict[str, str] | None = None
-        found: dict[str, str] = {}
-        for name, left, colon, value in _FRAMING.findall(self._low):
-            if left and not left.isspace():
-                continue  # another field, whose name begins like this one
-            if left or not colon or found.setdefault(name, value) != value:
-                raise _bad_head(uri, "framing", f"a field {name} that is not clear")
-        self.length: int | None = None
-        if "content-length" in found:
-            if not _DIGITS.match(found["content-length"]):
-                raise _bad_head(uri, "framing", "an invalid Content-Length")
-            self.length = int(found["content-length"])
-        if "transfer-encoding" in found and (
-            found["transfer-encoding"] != "chunked" or self.length is not None
-        ):
+        length, transfer = self.get("content-length"), self.get("transfer-encoding")
+        if length is not None and not _DIGITS.match(length):
+            raise _bad_head(uri, "framing", "an invalid Content-Length")
+        if transfer is not None and (transfer.lower() != "chunked" or length is not None):
             raise _bad_head(uri, "framing", "a Transfer-Encoding with an ambiguous end of the body")
-        coding = found.get("content-encoding")
+        self.length = None if length is None else int(length)
+        coding = self.get("content-encoding")
         self.codings = content_codings(coding) if coding else ()
-        is_chunked = "transfer-encoding" in found
-        self.has_end = self.length is not None or is_chunked or not text.startswith("HTTP/1")
+        is_first_version = text.startswith("HTTP/1")
+        self.has_end = length is not None or transfer is not None or not is_first_version
+        closes = self.get("connection", "").lower() == "close"
+        self.is_last = closes or text.startswith("HTTP/1.0")
 
-    def _fields(self) -> dict[str, str]:
-        if self._read is None:
-            self._read = {}
-            for line in self._text.split("\r\n")[1:]:
-                written, _, value = line.partition(":")
-                name, value = written.lower(), value.strip(" \t")
-                kept = self._read.setdefault(name, value)
-                if name == "link" and kept is not value:
-                    self._read[name] = f"{kept}, {value}"
-        return self._read
-
-    def __getitem__(self, name: str) -> str:
-        return self._fields()[name]
-
-    def get(self, name: str, default: str = "") -> str:  # type: ignore[override]  # text only
-        """Return one field; a single lookup needs no table of all fields."""
-        if self._read is not None or name == "link":
-            return self._fields().get(name, default)
-        start = self._low.find(f"\r\n{name}:")
-        if start < 0:
-            return default
-        start += len(name) + 3
-        end = self._text.find("\r", start)
-        return self._text[start : end if end > 0 else None].strip(" \t")
-
-    @property
-    def is_last(self) -> bool:
-        """True if the server closes the connection after the response (RFC 9112 §9.3)."""
-        return self._text.startswith("HTTP/1.0") or self.get("connection").lower() == "close"
-
-    def forget(self, *names: str) -> None:
-        """Leave out some fields from now on."""
-        fields = self._fields()
-        for name in names:
-            fields.pop(name, None)
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self._fields())
-
-    def __len__(self) -> int:
-        return len(self._fields())
+    def _read_lines(self, text: str, uri: str) -> None:
+        self.clear()
+        for line in text.split("\r\n")[1:]:
+            written, colon, value = line.partition(":")
+            name, value = written.lower(), value.strip(" \t")
+            kept = self.setdefault(name, value)
+            framing = name.rstrip()
+            is_clear = colon and framing == name and kept.lower() == value.lower()
+            if framing in _FRAMING and not is_clear:
+                raise _bad_head(uri, "framing", f"a field {framing} that is not clear")
+            if name == "link" and kept is not value:
+                self[name] = f"{kept}, {value}"
 
 
 def parse_head(text: str, uri: str) -> ResponseHead | None:

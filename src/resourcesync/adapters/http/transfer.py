@@ -283,7 +283,8 @@ class HttpTransfer:
                 or unmarked.agrees_with(head)
             )
             self.reading = b"" if is_proven else unmarked.digest()
-            head.forget("etag", "last-modified")
+            for name in ("etag", "last-modified"):
+                head.pop(name, None)
 
     def _status_error(self, head: response_head.ResponseHead) -> SourceError:
         uri, proxy = self.errand.uri, self.proxy

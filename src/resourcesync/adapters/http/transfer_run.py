@@ -281,7 +281,7 @@ class TransferRun:
             and head.status in REDIRECTS
             and errand.request.purpose is not Purpose.MESSAGE
         ):
-            self._redirect(errand, transfer, head.get("location"), now)
+            self._redirect(errand, transfer, head.get("location", ""), now)
         elif head is not None and (not transfer.reading or self._check_end(errand, transfer, now)):
             self._succeed(errand, head, transfer.received)
 

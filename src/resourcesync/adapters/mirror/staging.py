@@ -331,16 +331,13 @@ class StagedFile:
             except OSError:
                 pass  # it is advice: not every file system takes it
 
-    def sync(self) -> str:
-        """Make the bytes durable and close the file; return the stat signature."""
-        os.fsync(self._file)
-        return self.close_durable()
-
-    def close_durable(self) -> str:
-        """Close the file, whose bytes are durable; return the stat signature.
+    def close_durable(self, *, sync: bool) -> str:
+        """Make the bytes durable if they are not, and close the file; return the stat signature.
 
         A rename does not change that.
         """
+        if sync:
+            os.fsync(self._file)
         info = os.fstat(self._file)
         os.close(self._file)
         self._file, self._small = -1, b""

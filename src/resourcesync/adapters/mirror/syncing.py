@@ -138,16 +138,16 @@ class FileSyncer:
         done = [] if self._is_slow else self._probe(files[:PROBED])
         rest = files[len(done) :]
         if len(rest) < WORTH or not self._is_slow:
-            return done + _sync_all(rest)
+            return done + _close_all(rest)
         if self.sync_together(len(rest)):
-            return done + [_close_durable(file) for file in rest]
+            return done + _close_all(rest, sync=False)
         if self._pool is None:
             from concurrent.futures import ThreadPoolExecutor  # noqa: PLC0415 - the same
 
             self._pool = ThreadPoolExecutor(_THREADS, thread_name_prefix="fsync")
         share = -(-len(rest) // _THREADS)
         parts = [rest[start : start + share] for start in range(0, len(rest), share)]
-        return done + list(chain.from_iterable(self._pool.map(_sync_all, parts)))
+        return done + list(chain.from_iterable(self._pool.map(_close_all, parts)))
 
     def _probe(self, files: "Sequence[StagedFile | StorageError]") -> list[Synced]:
         """Sync a few files; the disk is slow if it is with the quickest of them."""
@@ -155,7 +155,7 @@ class FileSyncer:
         quickest = inf
         for file in files:
             started = self._monotonic()
-            done += _sync_all([file])
+            done += _close_all([file])
             quickest = min(quickest, self._monotonic() - started)
         self._is_slow = SLOW_SECONDS <= quickest < inf
         if self._is_slow and self._folder is not None:
@@ -176,24 +176,14 @@ def _complete(installation: CopyInstallation, *, start: bool) -> "StagedFile | S
     return staged
 
 
-def _close_durable(file: "StagedFile | StorageError") -> Synced:
-    if isinstance(file, StorageError):
-        return file
-    try:
-        return file.close_durable()
-    except OSError as error:
-        file.discard()
-        return mirror_error(error, "making a copy durable")
-
-
-def _sync_all(files: "Sequence[StagedFile | StorageError]") -> list[Synced]:
+def _close_all(files: "Sequence[StagedFile | StorageError]", *, sync: bool = True) -> list[Synced]:
     done: list[Synced] = []
     for file in files:
         if isinstance(file, StorageError):
             done.append(file)
             continue
         try:
-            done.append(file.sync())
+            done.append(file.close_durable(sync=sync))
         except OSError as error:
             # After a failed fsync the kernel may mark the lost pages clean: never retry it.
             file.discard()
