@@ -9,7 +9,6 @@ import codecs
 import re
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
-from html import escape
 from itertools import chain
 from typing import BinaryIO, Final
 from urllib.parse import urljoin
@@ -172,6 +171,8 @@ def robots_index(pieces: Iterator[bytes], uri: str) -> Iterator[bytes]:
         raise NotAListError("robots.txt names no sitemap", uri=uri)
     if len(usable) > _MAX_NAMED:
         raise limit_error(_MAX_NAMED, "sitemaps in robots.txt", uri=uri)
+    from resourcesync.documents._xml_output import escape  # noqa: PLC0415 - seldom
+
     entries = "".join(f"<sitemap><loc>{escape(each)}</loc></sitemap>" for each in usable)
     yield f'<sitemapindex xmlns="{SITEMAP_NS}">{entries}</sitemapindex>'.encode()
 

@@ -24,14 +24,8 @@ LONGEST_WAIT = 86_400.0
 _FINAL = 200
 _END = "\r\n\r\n"
 _END_LENGTH = len(_END)
-_LINE = r"[^\0\r\n]"
-_PLAIN_HEAD = re.compile(
-    rf"HTTP/[0-9.]+ ([2-9][0-9]{{2}}(?: {_LINE}*)?)\r\n(?:{_LINE}+\r\n){{0,{MOST_FIELDS}}}\r\n\Z"
-)
-"""A final head and nothing else, as nearly all are; others are read step by step."""
-
 _STATUS = re.compile(r"HTTP/[0-9.]+ ([1-9][0-9]{2}(?: .*)?)\Z")
-_PLAIN_FIELD = re.compile(r"\r\n([^:\s]+):[ \t]*([^\r]*[^ \t\r])?")
+_PLAIN_FIELD = re.compile(r"\r\n([!-9;-~]+):[ \t]*([^\r]*[^ \t\r])?")
 """A field whose name is followed by its colon; a head with other lines is read line by line."""
 _FRAMING = frozenset({"content-length", "content-encoding", "transfer-encoding"})
 """The fields that say where a body ends."""
@@ -86,14 +80,6 @@ def parse_head(text: str, uri: str) -> ResponseHead | None:
     """Parse the lines before the body; ``None`` if no final head is complete."""
     if len(text) > LARGEST:
         raise _bad_head(uri, "headers", f"more than {LARGEST} bytes of headers")
-    plain = _PLAIN_HEAD.match(text)
-    if plain is not None:
-        status, line = _read_status(plain[1])
-        return ResponseHead(status, line, text[:-_END_LENGTH], uri)
-    return _parse_steps(text, uri)
-
-
-def _parse_steps(text: str, uri: str) -> ResponseHead | None:
     ends = text.count("\r\n")
     if "\0" in text or text.count("\r") != ends or text.count("\n") != ends:
         raise _bad_head(uri, "framing", "a control character in the head")
