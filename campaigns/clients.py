@@ -23,8 +23,8 @@ from resourcesync.app.publishing.trees import publish_tree
 from resourcesync.app.serving.applications import find_tree
 from resourcesync.model.timestamps import parse_w3c
 from resourcesync.server.uvicorn_server import ServerThread
-from resourcesync.source.plan import PublicationStep
 from resourcesync.source.publication_options import PublishRequest
+from resourcesync.source.stored_plan import PublicationStep
 from tests.support.commands.run import files_of, free_port
 
 POLICIES: Final[Mapping[str, Mapping[str, object]]] = {

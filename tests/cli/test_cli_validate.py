@@ -17,8 +17,8 @@ from resourcesync.app.serving.applications import LateApplication, find_tree
 from resourcesync.cli.main import run
 from resourcesync.cli.render.validate import encode_event, render_github
 from resourcesync.server.uvicorn_server import ServerThread
-from resourcesync.source.plan import PublicationStep
 from resourcesync.source.publication_options import PublishRequest
+from resourcesync.source.stored_plan import PublicationStep
 from resourcesync.validator import crawl
 from resourcesync.validator.results import CutShort
 from resourcesync.validator.rule import RULES, RuleFinding

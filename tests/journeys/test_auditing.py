@@ -16,8 +16,8 @@ from resourcesync.destination.reports import MirrorState
 from resourcesync.destination.scope_and_filters import Filters
 from resourcesync.errors import RollbackError, SourceUnavailableError
 from resourcesync.source.links import LinkedOriginals, parse_rule
-from resourcesync.source.plan import PublicationStep
 from resourcesync.source.scan_for_changes import scan
+from resourcesync.source.stored_plan import PublicationStep
 from tests.support.commands.command_line import Said, rows
 from tests.support.servers.tiny_source import Answer as TinyAnswer
 from tests.support.servers.tiny_source import TinySource

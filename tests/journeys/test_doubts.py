@@ -7,7 +7,7 @@ import pytest
 
 from resourcesync.destination.audits.fixity import AuditRolling
 from resourcesync.destination.reports import MirrorState
-from resourcesync.source.plan import PublicationStep
+from resourcesync.source.stored_plan import PublicationStep
 from tests.support.worlds.network import BASE
 from tests.support.worlds.published_source import PublishedSource
 from tests.support.worlds.world import World

@@ -9,7 +9,7 @@ from resourcesync.destination.audits.explain import ResourceVerdict
 from resourcesync.destination.reports import MirrorState
 from resourcesync.destination.scope_and_filters import Filters
 from resourcesync.errors import SourceError, SourceUnavailableError
-from resourcesync.source.plan import PublicationStep
+from resourcesync.source.stored_plan import PublicationStep
 from tests.support.worlds.network import BASE, Answer
 from tests.support.worlds.published_source import PublishedSource
 from tests.support.worlds.site_maps import index, urlset

@@ -16,8 +16,8 @@ from resourcesync.errors import DiscontinuityError, NotAListError, SourceUnavail
 from resourcesync.model.entries import CapabilityEntry, Header, Link, Part
 from resourcesync.model.timestamps import to_microseconds
 from resourcesync.model.vocabulary import Capability
-from resourcesync.source.plan import PublicationStep
 from resourcesync.source.publication_settings import Policy
+from resourcesync.source.stored_plan import PublicationStep
 from tests.support.documents.text import document as text
 from tests.support.worlds.dump_source import DumpSource, Packed, changed, many, md, zipped
 from tests.support.worlds.network import BASE, Answer

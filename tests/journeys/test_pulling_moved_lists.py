@@ -7,8 +7,8 @@ import pytest
 from resourcesync.destination.audits.explain import ResourceVerdict, explain
 from resourcesync.destination.options import PullOptions
 from resourcesync.destination.reports import Mode
-from resourcesync.source.plan import PublicationStep
 from resourcesync.source.publication_settings import ChangeLists, Policy
+from resourcesync.source.stored_plan import PublicationStep
 from tests.support.worlds.network import BASE, Answer
 from tests.support.worlds.published_source import PublishedSource
 from tests.support.worlds.world import World

@@ -6,7 +6,7 @@ import pytest
 
 from resourcesync.destination.reports import MirrorState, Mode
 from resourcesync.errors import RollbackError
-from resourcesync.source.plan import PublicationStep
+from resourcesync.source.stored_plan import PublicationStep
 from tests.support.worlds.network import Answer
 from tests.support.worlds.published_source import PublishedSource
 from tests.support.worlds.rewriting import CHANGE_LIST, changed, merged, set_back

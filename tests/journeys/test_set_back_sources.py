@@ -11,8 +11,8 @@ from resourcesync.destination.scope_and_filters import Filters
 from resourcesync.destination.sync_state import SyncState
 from resourcesync.errors import DiscontinuityError, SourceUnavailableError
 from resourcesync.model.settings import Limit
-from resourcesync.source.plan import PublicationStep
 from resourcesync.source.publication_settings import ChangeLists, Policy
+from resourcesync.source.stored_plan import PublicationStep
 from tests.support.worlds.network import BASE, Answer
 from tests.support.worlds.published_source import PublishedSource
 from tests.support.worlds.rewriting import (

@@ -9,8 +9,8 @@ import pytest
 
 from resourcesync.destination.reports import MirrorState
 from resourcesync.model.own_names import OWN_FOLDER
-from resourcesync.source.plan import PublicationStep
 from resourcesync.source.publication_settings import Policy
+from resourcesync.source.stored_plan import PublicationStep
 from tests.support.worlds.network import BASE
 from tests.support.worlds.published_source import PublishedSource
 from tests.support.worlds.world import World

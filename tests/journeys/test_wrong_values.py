@@ -10,7 +10,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from resourcesync.destination.reports import MirrorState, RunReport
-from resourcesync.source.plan import PublicationStep
+from resourcesync.source.stored_plan import PublicationStep
 from tests.support.worlds.dump_source import DumpSource, Packed, Told, zipped
 from tests.support.worlds.network import BASE, Answer
 from tests.support.worlds.published_source import PublishedSource

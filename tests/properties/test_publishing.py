@@ -12,10 +12,10 @@ from resourcesync.adapters.files import FileSelection, FileTreeOriginals
 from resourcesync.model.timestamps import from_microseconds
 from resourcesync.model.vocabulary import ChangeKind
 from resourcesync.source.paging import PageLimits
-from resourcesync.source.plan import PublicationStep
 from resourcesync.source.publication_settings import ChangeLists, Policy
 from resourcesync.source.rotation import GRACE
 from resourcesync.source.scan_for_changes import scan
+from resourcesync.source.stored_plan import PublicationStep
 from tests.support.in_memory import ManualClock
 from tests.support.sources.publishing import (
     BASE,

@@ -17,9 +17,9 @@ from resourcesync.app.serving.applications import CurrentApplication
 from resourcesync.model.entries import Change, Resource
 from resourcesync.ports.accounts import Posted
 from resourcesync.settings.schema import convert_argument
-from resourcesync.source.plan import PublicationStep
 from resourcesync.source.publication_options import Published, PublishRequest
 from resourcesync.source.round_trip import check_own_resource
+from resourcesync.source.stored_plan import PublicationStep
 
 if TYPE_CHECKING:
     from resourcesync.app.keyword_types import PublisherOptions

@@ -22,9 +22,9 @@ from resourcesync.model.vocabulary import Dialect
 from resourcesync.source import description, naming
 from resourcesync.source.document_writer import DocumentWriter, WrittenDocument
 from resourcesync.source.naming import SourceNaming
-from resourcesync.source.plan import RECORD, DocumentRecord
 from resourcesync.source.publication_settings import NOTIFYING, PublicationSettings
 from resourcesync.source.publisher import OpenSource, Publication
+from resourcesync.source.stored_plan import RECORD, DocumentRecord
 
 SETS: Final = Path(OWN_FOLDER) / "site.json"
 """The sets of a site, from its folder."""

@@ -15,8 +15,8 @@ from resourcesync.destination.mirror_health import is_over
 from resourcesync.destination.reports import FailedRun
 from resourcesync.errors import ResourceSyncError, damaged_note_error
 from resourcesync.model.timestamps import from_microseconds
-from resourcesync.source.plan import PLAN, encode
 from resourcesync.source.publication_options import PublicationResult
+from resourcesync.source.stored_plan import PLAN, encode
 
 _NOTE: Final = "publish.run"
 

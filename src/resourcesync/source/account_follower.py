@@ -17,10 +17,10 @@ from resourcesync.model.entries import Change, Resource
 from resourcesync.model.timestamps import SECOND, to_microseconds
 from resourcesync.ports.accounts import AccountOptions, ChangeBatch, Posted, ResourceAccount
 from resourcesync.ports.originals import Omission
-from resourcesync.source.plan import CatalogueNote
 from resourcesync.source.publication_options import PublicationResult, PublishRequest
 from resourcesync.source.round_trip import check_resource, find_fault
 from resourcesync.source.scan_for_changes import LeftFile
+from resourcesync.source.stored_plan import CatalogueNote
 
 VALUES_NOTE: Final = "account.values"
 """The note of the values that were last given."""

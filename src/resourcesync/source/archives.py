@@ -16,7 +16,7 @@ from resourcesync.source.dump_record import (
     package_entry,
     times_of,
 )
-from resourcesync.source.plan import Offer, PublicationPlan, SupersededList
+from resourcesync.source.stored_plan import Offer, PublicationPlan, SupersededList
 
 
 def write_archive(writer: DocumentWriter, capability: Capability, parts: Iterable[Part]) -> None:

@@ -14,8 +14,8 @@ from resourcesync.model.vocabulary import Capability, Relation
 from resourcesync.source import archives, description, naming
 from resourcesync.source.document_writer import DocumentWriter
 from resourcesync.source.paging import Block, PageLimits, Paginator
-from resourcesync.source.plan import PublicationPlan, Span
 from resourcesync.source.publication_settings import ChangeLists
+from resourcesync.source.stored_plan import PublicationPlan, Span
 
 
 def extend(

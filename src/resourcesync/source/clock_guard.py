@@ -13,7 +13,7 @@ from msgspec.structs import replace
 from resourcesync.catalogue.database import SourceCatalogue
 from resourcesync.errors import StateError
 from resourcesync.model.timestamps import to_microseconds
-from resourcesync.source.plan import OFFERS, PLAN, RECORD, PublicationStep
+from resourcesync.source.stored_plan import OFFERS, PLAN, RECORD, PublicationStep
 
 AHEAD: Final = timedelta(days=1)
 """Largest lead of the newest recorded time over the clock; below it, times continue from there.

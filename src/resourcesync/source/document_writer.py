@@ -18,9 +18,9 @@ from resourcesync.model.vocabulary import Capability, Dialect
 from resourcesync.ports.documents import DocumentStore
 from resourcesync.source.naming import LIST_HEADS, SourceNaming
 from resourcesync.source.paging import Block, blocks
-from resourcesync.source.plan import DocumentRecord
 from resourcesync.source.read_back import ReadBackCheck
 from resourcesync.source.rotation import GRACE
+from resourcesync.source.stored_plan import DocumentRecord
 
 _log: Final = logging.getLogger(__name__)
 _BAD = (ValueError, TypeError, AttributeError, ArithmeticError)

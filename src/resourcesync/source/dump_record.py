@@ -16,7 +16,7 @@ from resourcesync.model.entries import Header, Link, Package
 from resourcesync.model.timestamps import from_microseconds
 from resourcesync.model.vocabulary import Capability, Relation
 from resourcesync.source.naming import SourceNaming
-from resourcesync.source.plan import CatalogueNote, DocumentRecord
+from resourcesync.source.stored_plan import CatalogueNote, DocumentRecord
 
 
 class PublishedPackage(msgspec.Struct, frozen=True, kw_only=True):

@@ -14,7 +14,7 @@ from resourcesync.source.description import ABOUT_START
 from resourcesync.source.document_writer import DocumentWriter
 from resourcesync.source.dump_record import read_dumps
 from resourcesync.source.naming import SourceNaming
-from resourcesync.source.plan import DocumentRecord, PublicationRecord, PublicationStep
+from resourcesync.source.stored_plan import DocumentRecord, PublicationRecord, PublicationStep
 
 _ABOVE: Final = {
     naming.RESOURCE_LIST: (Capability.RESOURCE_LIST, naming.CAPABILITY_LIST),

@@ -17,7 +17,7 @@ from resourcesync.model.entries import Change, DocumentChange, Header, Link
 from resourcesync.model.timestamps import from_microseconds, to_microseconds
 from resourcesync.model.vocabulary import Capability, ChangeKind, Relation
 from resourcesync.source import naming
-from resourcesync.source.plan import RECORD, CatalogueNote, PublicationRecord
+from resourcesync.source.stored_plan import RECORD, CatalogueNote, PublicationRecord
 from resourcesync.websub import messages
 from resourcesync.websub.notices import Notice, NoticeOutcome
 

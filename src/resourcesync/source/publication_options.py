@@ -10,10 +10,10 @@ import msgspec
 from resourcesync.ports import Reporter
 from resourcesync.ports.originals import Omission
 from resourcesync.source.document_writer import WrittenDocument
-from resourcesync.source.plan import PublicationStep
 from resourcesync.source.publication_settings import PublicationSettings
 from resourcesync.source.publisher import Publication
 from resourcesync.source.scan_for_changes import LeftFile, ScanReport
+from resourcesync.source.stored_plan import PublicationStep
 from resourcesync.source.versions.version_retention import NOTHING_RETAINED, RetentionCounts
 
 if TYPE_CHECKING:

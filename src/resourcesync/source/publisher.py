@@ -21,7 +21,8 @@ from resourcesync.source.document_writer import (
     find_orphans,
     remove_orphans,
 )
-from resourcesync.source.plan import (
+from resourcesync.source.publication_settings import Policy, PublicationSettings
+from resourcesync.source.stored_plan import (
     OFFERS,
     PLAN,
     RECORD,
@@ -32,7 +33,6 @@ from resourcesync.source.plan import (
     Span,
     SupersededList,
 )
-from resourcesync.source.publication_settings import Policy, PublicationSettings
 
 _MOST_FORGETS: Final = 50
 """Batches of some thousand changes that one publication forgets at most, so that it ends."""

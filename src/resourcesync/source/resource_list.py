@@ -25,8 +25,8 @@ from resourcesync.model.vocabulary import Capability, Dialect
 from resourcesync.source import archives, description, naming
 from resourcesync.source.document_writer import DocumentWriter, checking_entries
 from resourcesync.source.paging import Block, PageLimits, Paginator
-from resourcesync.source.plan import DocumentRecord
 from resourcesync.source.read_back import ReadBackCheck
+from resourcesync.source.stored_plan import DocumentRecord
 
 _FEW: Final = 64
 """Number of edits of a page that are always spliced."""

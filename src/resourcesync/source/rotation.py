@@ -6,8 +6,8 @@ from typing import Final
 from msgspec.structs import replace
 
 from resourcesync.model.timestamps import SECOND
-from resourcesync.source.plan import PublicationPlan, Span, SupersededList
 from resourcesync.source.publication_settings import Policy
+from resourcesync.source.stored_plan import PublicationPlan, Span, SupersededList
 
 GRACE: Final = 24 * 3_600 * 1_000_000
 """Delay before unlisted documents are removed, for those still reading them; microseconds."""

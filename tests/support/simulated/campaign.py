@@ -16,7 +16,7 @@ from resourcesync.destination.scope_and_filters import Filters
 from resourcesync.errors import ResourceSyncError
 from resourcesync.model.settings import Limit
 from resourcesync.ports import FetchRequest, Purpose
-from resourcesync.source.plan import PublicationStep
+from resourcesync.source.stored_plan import PublicationStep
 from tests.support.crashes.killing import Dying, Fuse, Killed
 from tests.support.in_memory import ManualClock
 from tests.support.simulated.kept import Kept

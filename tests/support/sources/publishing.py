@@ -19,10 +19,10 @@ from resourcesync.ports.originals import Originals
 from resourcesync.source import naming
 from resourcesync.source.naming import DESCRIPTION, FOLDER
 from resourcesync.source.paging import PageLimits
-from resourcesync.source.plan import PublicationStep
 from resourcesync.source.publication_settings import Policy
 from resourcesync.source.publisher import ListPublisher, Publication
 from resourcesync.source.scan_for_changes import ScanReport, scan
+from resourcesync.source.stored_plan import PublicationStep
 from tests.support.documents.text import tell
 from tests.support.in_memory import ManualClock, MemoryDocuments, MemoryOriginals
 from tests.support.sources.opened import open_source

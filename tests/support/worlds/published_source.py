@@ -7,11 +7,11 @@ from resourcesync.catalogue.database import SourceCatalogue
 from resourcesync.documents.packages.planning import PackageSize
 from resourcesync.source.dumps.dump_publisher import DumpPublisher
 from resourcesync.source.paging import PageLimits
-from resourcesync.source.plan import PublicationStep
 from resourcesync.source.present_contents import PresentContents
 from resourcesync.source.publication_settings import Policy
 from resourcesync.source.publisher import ListPublisher, Publication
 from resourcesync.source.scan_for_changes import scan
+from resourcesync.source.stored_plan import PublicationStep
 from tests.support.in_memory import MemoryDocuments
 from tests.support.sources.opened import open_source
 from tests.support.worlds.network import BASE

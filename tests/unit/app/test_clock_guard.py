@@ -13,8 +13,8 @@ from resourcesync.errors import StateError
 from resourcesync.model.entries import Change
 from resourcesync.source.clock_guard import check_clock
 from resourcesync.source.dumps.dump_publisher import DumpRequest
-from resourcesync.source.plan import PublicationStep
 from resourcesync.source.publication_options import PublicationResult, PublishRequest
+from resourcesync.source.stored_plan import PublicationStep
 from tests.support.in_memory import ManualClock
 from tests.support.worlds.world import World
 

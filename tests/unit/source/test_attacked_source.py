@@ -21,10 +21,10 @@ from resourcesync.model.vocabulary import ChangeKind
 from resourcesync.ports.originals import Original
 from resourcesync.source import naming
 from resourcesync.source.dumps.dump_publisher import DumpPublisher
-from resourcesync.source.plan import PublicationStep
 from resourcesync.source.present_contents import PresentContents
 from resourcesync.source.publisher import ListPublisher
 from resourcesync.source.scan_for_changes import scan
+from resourcesync.source.stored_plan import PublicationStep
 from tests.support.in_memory import MemoryOriginals
 from tests.support.sources.opened import open_source
 from tests.support.worlds.dumping import DumpedSource

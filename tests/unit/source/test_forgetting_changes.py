@@ -14,7 +14,7 @@ from resourcesync.catalogue import database as catalogue_file
 from resourcesync.catalogue.database import SourceCatalogue
 from resourcesync.documents import reader
 from resourcesync.errors import DiscontinuityError
-from resourcesync.source import naming, plan
+from resourcesync.source import naming, stored_plan
 from resourcesync.source.dump_record import read_dumps
 from resourcesync.source.dumps.dump_publisher import DumpPublisher
 from resourcesync.source.paging import PageLimits
@@ -103,7 +103,7 @@ def test_a_change_dump_never_leaps_over_what_is_forgotten() -> None:
 
     dump_changes(source)
 
-    recorded, dumps = plan.PLAN.read(source.catalogue), read_dumps(source.catalogue)
+    recorded, dumps = stored_plan.PLAN.read(source.catalogue), read_dumps(source.catalogue)
     assert recorded is not None
     assert [change.since for change in dumps.changes] == [recorded.start]
     with source.catalogue.snapshot() as snapshot:

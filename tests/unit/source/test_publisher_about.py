@@ -9,7 +9,7 @@ from resourcesync.errors import ConfigurationError
 from resourcesync.source import naming
 from resourcesync.source.foreign_documents import refuse_foreign
 from resourcesync.source.naming import SourceNaming
-from resourcesync.source.plan import PublicationStep
+from resourcesync.source.stored_plan import PublicationStep
 from tests.support.in_memory import MemoryDocuments
 from tests.support.sources.publishing import ABOUT_URI, BASE, Source, content_of, header_of
 

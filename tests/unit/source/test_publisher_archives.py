@@ -6,15 +6,15 @@ from resourcesync.errors import ConfigurationError
 from resourcesync.model.vocabulary import Capability, Dialect, Relation
 from resourcesync.source import naming, rotation
 from resourcesync.source.paging import PageLimits
-from resourcesync.source.plan import (
+from resourcesync.source.publication_settings import ChangeLists, Policy
+from resourcesync.source.publisher import Publication
+from resourcesync.source.rotation import supersede
+from resourcesync.source.stored_plan import (
     PublicationPlan,
     PublicationStep,
     Span,
     SupersededList,
 )
-from resourcesync.source.publication_settings import ChangeLists, Policy
-from resourcesync.source.publisher import Publication
-from resourcesync.source.rotation import supersede
 from tests.support.sources.publishing import (
     BASE,
     DOCUMENTS,

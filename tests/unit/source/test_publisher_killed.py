@@ -24,10 +24,10 @@ from resourcesync.ports.originals import Omission, Original, Originals
 from resourcesync.source import naming
 from resourcesync.source.naming import is_sitemap
 from resourcesync.source.paging import PageLimits
-from resourcesync.source.plan import PublicationStep
 from resourcesync.source.publication_settings import Policy
 from resourcesync.source.publisher import ListPublisher
 from resourcesync.source.scan_for_changes import scan
+from resourcesync.source.stored_plan import PublicationStep
 from tests.support.commands.forking import Forked
 from tests.support.commands.run import environment
 from tests.support.crashes.publish_forever import BASE, POLICIES, publish

@@ -8,8 +8,8 @@ import pytest
 from resourcesync.errors import DiskFullError, StorageError
 from resourcesync.source import naming
 from resourcesync.source.paging import PageLimits
-from resourcesync.source.plan import PublicationStep
 from resourcesync.source.publication_settings import ChangeLists, Policy
+from resourcesync.source.stored_plan import PublicationStep
 from tests.support.in_memory import MemoryDocuments
 from tests.support.sources.publishing import Reader, Source, content_of, view
 

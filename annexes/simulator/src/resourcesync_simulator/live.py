@@ -15,7 +15,7 @@ from typing import Final
 import msgspec
 
 from resourcesync.model import formatting
-from resourcesync.source.plan import PublicationStep
+from resourcesync.source.stored_plan import PublicationStep
 from resourcesync_simulator.clock import SimulatedClock
 from resourcesync_simulator.network import STORM
 from resourcesync_simulator.scenario import Scenario, Spans, is_within

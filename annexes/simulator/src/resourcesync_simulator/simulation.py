@@ -13,7 +13,7 @@ from resourcesync.errors import ResourceSyncError
 from resourcesync.model.timestamps import to_microseconds
 from resourcesync.model.vocabulary import ChangeKind
 from resourcesync.source.naming import SITEMAP
-from resourcesync.source.plan import PublicationStep
+from resourcesync.source.stored_plan import PublicationStep
 from resourcesync_simulator import bounds
 from resourcesync_simulator.clock import SimulatedClock
 from resourcesync_simulator.destination import SimulatedDestination

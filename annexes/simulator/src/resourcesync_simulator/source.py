@@ -30,9 +30,9 @@ from resourcesync.model.timestamps import to_microseconds
 from resourcesync.source.clock_guard import check_clock
 from resourcesync.source.document_writer import WrittenDocument
 from resourcesync.source.dumps.dump_publisher import DumpPublisher
-from resourcesync.source.plan import PublicationStep
 from resourcesync.source.publication_settings import PublicationSettings
 from resourcesync.source.publisher import ListPublisher, OpenSource
+from resourcesync.source.stored_plan import PublicationStep
 from resourcesync_simulator.clock import SimulatedClock, SteppingClock
 from resourcesync_simulator.faults import Crash, OnFault
 from resourcesync_simulator.origin import BASE, SimulatedOrigin, SimulatedVersion

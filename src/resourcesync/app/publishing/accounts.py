@@ -21,9 +21,9 @@ from resourcesync.ports.accounts import AccountOptions, Posted, ResourceAccount
 from resourcesync.settings import environment
 from resourcesync.settings.mirror import Network
 from resourcesync.source.account_follower import VALUES_NOTE, AccountFollower
-from resourcesync.source.plan import PublicationStep
 from resourcesync.source.publication_options import PublicationResult, PublishRequest
 from resourcesync.source.publication_settings import CATALOGUE, INPUT_NOTE, decode_settings
+from resourcesync.source.stored_plan import PublicationStep
 
 _URL_NOTE: Final = "account.url"
 _INITIAL_VALUES_NOTE: Final = "account.first-values"

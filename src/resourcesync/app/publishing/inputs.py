@@ -21,7 +21,6 @@ from resourcesync.model.own_names import OWN_FOLDER
 from resourcesync.ports import Clock
 from resourcesync.settings.mirror import Network
 from resourcesync.source.naming import is_sitemap
-from resourcesync.source.plan import PublicationStep
 from resourcesync.source.publication_options import PublicationResult, PublishRequest
 from resourcesync.source.publication_settings import (
     CATALOGUE,
@@ -29,6 +28,7 @@ from resourcesync.source.publication_settings import (
     LINES_SCHEME,
     MIRROR_SCHEME,
 )
+from resourcesync.source.stored_plan import PublicationStep
 
 if TYPE_CHECKING:
     from resourcesync.adapters.folder_watcher import FolderWatcher

@@ -261,8 +261,8 @@ def _publish(target: str, values: dict[str, Any], screen: Screen) -> CommandOutc
 
 
 def _request(values: Mapping[str, Any], screen: Screen) -> "PublishRequest":
-    from resourcesync.source.plan import PublicationStep  # noqa: PLC0415 - help stays quick
     from resourcesync.source.publication_options import PublishRequest  # noqa: PLC0415 - the same
+    from resourcesync.source.stored_plan import PublicationStep  # noqa: PLC0415 - help stays quick
 
     dumps, kinds = None, values["dumps"] or "none"
     if kinds != "none" and not (values["dry_run"] or values["watch"]):

@@ -12,7 +12,7 @@ from typing import BinaryIO, Final, cast, final
 
 from resourcesync import errors
 from resourcesync.documents.packages import manifest_agreement, safety
-from resourcesync.documents.packages.container import (
+from resourcesync.documents.packages.members import (
     PackageContainer,
     errors_about,
     find_manifest,

@@ -8,7 +8,7 @@ import zlib
 from collections.abc import Callable, Iterator, Sequence
 from typing import BinaryIO, Final, NamedTuple, final
 
-from resourcesync.documents.packages.container import PackedMember, member_evidence
+from resourcesync.documents.packages.members import PackedMember, member_evidence
 from resourcesync.documents.packages.safety import PackageLimits, over_budget
 from resourcesync.errors import PackageError, PackedMemberError, TruncatedPackageError
 from resourcesync.model.content_codings import GZIP

@@ -12,7 +12,7 @@ from operator import attrgetter
 from struct import Struct
 from typing import Any, BinaryIO, Final, NamedTuple
 
-from resourcesync.documents.packages.container import member_evidence
+from resourcesync.documents.packages.members import member_evidence
 from resourcesync.documents.packages.safety import PackageLimits, over_budget
 from resourcesync.errors import PackageError, TruncatedPackageError
 

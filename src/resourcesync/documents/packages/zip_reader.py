@@ -6,7 +6,7 @@ from itertools import pairwise
 from typing import BinaryIO, Final, final
 
 from resourcesync.documents.packages import zip_directory
-from resourcesync.documents.packages.container import PackedMember, member_evidence
+from resourcesync.documents.packages.members import PackedMember, member_evidence
 from resourcesync.documents.packages.safety import PackageLimits
 from resourcesync.errors import PackageError, PackedMemberError, TruncatedPackageError
 from resourcesync.model.content_codings import RAW, CodingError, Decoder, ExcessBytesError

@@ -26,9 +26,9 @@ from resourcesync.source.dumps import dump_packages
 from resourcesync.source.dumps.dump_packages import PackedUntil
 from resourcesync.source.dumps.package_writer import Packager
 from resourcesync.source.foreign_documents import refuse_foreign_dumps
-from resourcesync.source.plan import OFFERS, PLAN, Offer, PublicationPlan
 from resourcesync.source.publisher import OpenSource
 from resourcesync.source.rotation import MOST_LISTS
+from resourcesync.source.stored_plan import OFFERS, PLAN, Offer, PublicationPlan
 
 _MOST_ENTRIES: Final = 10_000
 """Most files of one package: a change of one file must not repack all small files."""

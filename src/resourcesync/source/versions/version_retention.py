@@ -9,9 +9,9 @@ from resourcesync.model.timestamps import to_microseconds
 from resourcesync.ports.originals import Originals, ResourceContents
 from resourcesync.source import naming
 from resourcesync.source.dump_record import read_dumps
-from resourcesync.source.plan import PLAN, CatalogueNote
 from resourcesync.source.present_contents import OpenOriginal, PresentContents
 from resourcesync.source.rotation import GRACE
+from resourcesync.source.stored_plan import PLAN, CatalogueNote
 from resourcesync.source.versions.versions_and_patches import (
     VersionedContents,
     VersionedOriginals,

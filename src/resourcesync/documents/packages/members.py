@@ -1,4 +1,4 @@
-"""The container of a package: named members, their bytes, and limits on both."""
+"""The members of an open package of any format: names, bytes, and limits on both."""
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
