@@ -17,7 +17,6 @@ from resourcesync.destination.pending_tasks import LOCAL_CHANGE, UNAVAILABLE_COD
 from resourcesync.destination.pull_session import SyncOutcome, SyncSession
 from resourcesync.destination.reports import Mode, PlanSummary
 from resourcesync.destination.runs import RecordedPlan, fetch_planned
-from resourcesync.destination.sync_state import failing_tasks
 from resourcesync.destination.transfers.verification import read_installed
 from resourcesync.mirror_state.rows import Copy, PendingTask, StateTransaction
 from resourcesync.model.vocabulary import ChangeKind
@@ -99,7 +98,7 @@ class Repair:
 
     def _report_remaining(self, wanted: set[str]) -> None:
         """Report the failures that are no part of this repair: they count in its result."""
-        for task in islice(failing_tasks(self._pull.state), _MAX_REPORTED):
+        for task in islice(self._pull.sync_state.failing_tasks(), _MAX_REPORTED):
             if task.uri not in wanted and task.code != LOCAL_CHANGE:
                 reason = f"{task.reason}; not part of this repair"
                 found = ("postpone", task.loc, task.path, task.code, reason)
