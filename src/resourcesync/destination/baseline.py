@@ -318,13 +318,13 @@ class Baseline:
             return (decision for decision in planned if isinstance(decision, planner.Fetch))
 
         def fetches() -> Generator[planner.Fetch, None, None]:
-            return self._fetches(self._planned_decisions(lists))
+            return self._pull.marked(self._fetches(self._planned_decisions(lists)))
 
         fetch_planned(self._pull, pulled, fetches, at=self._through, wanted=wanted)
         pulled.are_deletions_done = pulled.is_complete
 
     def _store_tasks(self, decisions: Iterable[planner.Decision]) -> None:
-        state, fetches = self._pull.state, self._fetches(decisions)
+        state, fetches = self._pull.state, self._pull.marked(self._fetches(decisions))
         while group := list(islice(fetches, _CHUNK)):
             known = (state.pending_of(fetch.listed.uri) for fetch in group)
             state.commit(StateTransaction(pending=list(map(self._task_of, group, known))))

@@ -120,7 +120,7 @@ def match_copy(copy: Copy, listed: ListedEntry) -> Match:
 
 
 def _match(copy: Copy, listed: ListedEntry) -> Match:
-    if copy.is_suspect or (listed.length is not None and listed.length != copy.length):
+    if copy.is_damaged or (listed.length is not None and listed.length != copy.length):
         return Match.DIFFERENT
     if copy.fixity in ONLY_BY_REQUEST:
         return Match.UNKNOWN
@@ -147,7 +147,7 @@ def has_moved_date(copy: Copy, listed: ListedEntry) -> bool:
     if listed.lastmod is None or copy.lastmod is None or listed.lastmod == copy.lastmod:
         return False
     is_dated = not (listed.undated or usable(parse_digests(listed.hash)))
-    return is_dated and not copy.is_suspect and listed.length in {None, copy.length}
+    return is_dated and not copy.is_damaged and listed.length in {None, copy.length}
 
 
 def recordable_lastmod(listed: ListedEntry, as_of: int) -> int | None:
@@ -163,14 +163,9 @@ def as_unknown(copy: Copy) -> Copy:
     return make_copy((*copy[:2], -1, "", "", -1, "", "", *copy[8:]))
 
 
-def is_unknown(copy: Copy) -> bool:
-    """True if a copy's content is unknown: a run was killed while its file was replaced."""
-    return copy.length < 0
-
-
-def as_suspect(copy: Copy, found: str = ALTERED) -> Copy:
+def as_suspect(copy: Copy, *, is_missing: bool = False) -> Copy:
     """Return a copy whose file is not as installed; what was installed stays recorded."""
-    return copy._replace(signature=MISSING if found == MISSING else ALTERED)
+    return copy._replace(signature=MISSING if is_missing else ALTERED)
 
 
 def is_restored(copy: Copy) -> bool:
@@ -549,7 +544,7 @@ def count_decisions(
                 untold += reason == ABSENT
             case Retain(copy, listed, reason):
                 missed += reason in OPEN_REASONS
-                retained += not (listed or is_restored(copy) or copy.is_suspect)
+                retained += not (listed or is_restored(copy) or copy.is_damaged)
                 filtered += listed
             case Postponed(task, before):
                 postponed += 1
@@ -571,7 +566,7 @@ def count_decisions(
 
 def agrees_with_list(copy: Copy | None, row: ListedEntry) -> bool:
     """True if a copy is as the Resource List has it, and only an older change says otherwise."""
-    if not row.is_older or copy is None or copy.is_suspect:
+    if not row.is_older or copy is None or copy.is_damaged:
         return False
     listed = row.rivals[0] if row.rivals else (row.hash, row.length)
     return _match(copy, row._replace(hash=listed[0], length=listed[1])) is Match.SAME
@@ -607,7 +602,7 @@ def has_old_bytes(row: ListedEntry, copy: Copy | None, found: Sequence[Digest]) 
 
 def has_bytes(copy: Copy | None, digests: str) -> bool:
     """True if a copy has these very bytes, and is not suspect."""
-    return copy is not None and copy.digests == digests and not copy.is_suspect
+    return copy is not None and copy.digests == digests and not copy.is_damaged
 
 
 def algorithms_for(listed: ListedEntry, own: str) -> tuple[str, ...]:

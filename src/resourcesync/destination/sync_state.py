@@ -175,6 +175,11 @@ class SyncState:
         """Return how many deletions a limit holds; others wait for the next pull."""
         return deletions_to_confirm(counts) if self.held_of else 0
 
+    def holds(self, row: rows.Pending | None) -> bool:
+        """True if a task is a deletion that a limit holds; one that was tried was allowed."""
+        is_due = row is not None and (row.task, row.code) == (rows.PendingTask.DELETE, "")
+        return is_due and bool(self.held_of)
+
     def is_note_set(self, key: str) -> bool:
         """True if the value of a note is "1"."""
         return self._state.note(key) == "1"
