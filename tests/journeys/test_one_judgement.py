@@ -8,8 +8,11 @@ from resourcesync.app.mirror_changes import read_resources
 from resourcesync.app.mirrors import trash
 from resourcesync.cli.commands.why import next_step
 from resourcesync.destination.audits.explain import ResourceVerdict
+from resourcesync.destination.planner import as_unknown
 from resourcesync.destination.reports import MirrorState, RunReport
 from resourcesync.errors import SourceRefusedError
+from resourcesync.mirror_state.rows import StateTransaction
+from resourcesync.model.settings import Limit
 from tests.journeys.test_trash import restore
 from tests.support.worlds.network import BASE, Answer
 from tests.support.worlds.plain_site import FrozenSite, PlainSite
@@ -150,6 +153,67 @@ def test_a_kept_file_that_was_changed_or_removed_here_is_told_by_all_and_ended_b
     assert world.repair(deleting=True).state is MirrorState.IN_SYNC
     assert not kept.exists()
     assert (world.audit().in_sync, world.pull().state) == (True, MirrorState.IN_SYNC)
+
+
+def test_a_kept_file_that_a_killed_pull_may_have_replaced_is_in_sync_for_no_command(
+    world: World[PublishedSource],
+) -> None:
+    world.pull()
+    with world.state() as state:
+        copy = state.copy(f"{BASE}objects/0003.html")
+        assert copy is not None
+        state.commit(StateTransaction(suspect=[as_unknown(copy)]))
+    world.source.remove("objects/0003.html")
+    world.source.publish()
+
+    for report in (world.pull(delete="never"), world.pull(), world.repair(), world.status()):
+        assert report.state is MirrorState.BEHIND
+        assert (report.retained.damaged, report.retained.unlisted) == (1, 0)
+    for method in ("lists", "stat", "hash"):
+        found = world.audit(method=method)
+        assert (found.in_sync, found.damaged, found.unlisted) == (False, 1, 0), method
+
+
+@pytest.mark.parametrize("is_gone", [True, False])
+def test_a_file_that_a_full_pull_found_altered_and_could_not_fetch_stays_known_as_altered(
+    world: World[PublishedSource], is_gone: bool
+) -> None:
+    world.pull()
+    kept, bad = (world.folder / f"objects/000{number}.html" for number in (3, 4))
+    world.source.remove("objects/0003.html")
+    world.source.publish()
+    world.pull(delete="never")
+    for file in (kept, bad):
+        file.unlink() if is_gone else file.write_text("edited")
+    world.network.answers[f"{BASE}objects/0004.html"] = Answer(status=500)
+
+    for mode in ("baseline", "auto", "auto"):
+        report = world.pull(mode=mode, delete="never")
+        assert (report.state, report.failed) == (MirrorState.BEHIND, 2)
+        assert world.status().retained.damaged == 1
+    world.network.answers.clear()
+    report = world.pull()
+    assert (report.created, report.updated, report.failed) == (is_gone, not is_gone, 1)
+    assert bad.read_text() == "content of 4"
+
+
+def test_a_deletion_that_was_tried_is_held_for_no_command(world: World[PublishedSource]) -> None:
+    world.pull()
+    world.source.remove("objects/0003.html")
+    world.source.publish()
+    tried = world.folder / "objects/0003.html"
+    body = tried.read_bytes()
+    tried.write_text("edited")
+    assert world.pull().retained.edited == 1
+    for number in range(10, 30):
+        world.source.remove(f"objects/{number:04}.html")
+    world.source.publish()
+    tried.write_bytes(body)
+
+    assert (world.pull(max_delete=Limit(number=5)).held, world.status().held) == (20, 20)
+    assert world.audit().held == 20
+    assert world.why("objects/0003.html").verdict is ResourceVerdict.UNDELETED
+    assert world.why("objects/0011.html").verdict is ResourceVerdict.HELD
 
 
 def test_a_copy_that_an_audit_found_altered_or_missing_counts_as_proven_nowhere(

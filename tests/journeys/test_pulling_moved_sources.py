@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from resourcesync.app.mirrors.mirror_home import moved_source
+from resourcesync.app.mirrors.mirror_home import identity_of
 from resourcesync.destination.audits.explain import ResourceVerdict, explain
 from resourcesync.destination.reports import MirrorState
 from resourcesync.destination.sync_state import SyncState
@@ -101,7 +101,10 @@ def test_a_person_says_where_the_source_moved_and_nothing_is_fetched_again(
         looking = destination.read_only_session()
         known = explain(looking, [f"{there}a/1.html"], list, offline=False)
     assert known.verdict is ResourceVerdict.AS_LISTED
-    assert moved_source(world.folder, BASE) == there + named  # the configuration file is to follow
+    identity = identity_of(world.folder)
+    assert identity is not None
+    assert identity.source == there + named  # the configuration file is to follow
+    assert identity.was_at(BASE)
 
 
 @pytest.mark.parametrize("there", ["http://www.example/", "http://www.example/files/"])

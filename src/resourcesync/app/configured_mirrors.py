@@ -16,6 +16,7 @@ from msgspec import structs
 
 from resourcesync import app
 from resourcesync.destination.options import PullOptions
+from resourcesync.discovery.uris import is_same
 from resourcesync.errors import ConfigurationError, StorageError, quoted
 from resourcesync.model.formatting import some
 from resourcesync.settings import config_file, environment
@@ -150,14 +151,19 @@ class ConfiguredMirror(msgspec.Struct, frozen=True, kw_only=True):
         """Return the line of the file that leads to the present address of the Source."""
         return f'{self.settings["source"].origin}: source = "{known}"'
 
-    def source_conflict_error(self, known: str, *, has_moved: bool) -> ConfigurationError:
-        """Return the error that its folder is a mirror of another Source."""
-        if has_moved:
+    def source_conflict(self, *, only_moved: bool = False) -> ConfigurationError | None:
+        """Return the error that its folder is a mirror of another Source, or of one that moved."""
+        identity = app.mirror_home.identity_of(self.dest)
+        if identity is None or is_same(known := identity.source, self.source):
+            return None
+        if identity.was_at(self.source):
             return ConfigurationError(
                 f"[mirror.{self.name}] has the address that the Source moved from",
                 evidence=(("here", known), ("source", self.source)),
                 hint=f"change the file: {self.moved_line(known)}",
             )
+        if only_moved:
+            return None
         return ConfigurationError(
             f"[mirror.{self.name}] has a `dest` that is a mirror of another Source",
             evidence=(("here", known), ("source", self.source)),

@@ -127,8 +127,8 @@ class Puller(NamedTuple):
 
     def _network(self, target: PullTarget) -> Network:
         source = target.options.moved or target.address or ""
-        if target.secrets.auth and not source and app.mirror_home.is_mirror(target.folder):
-            source = app.mirror_home.read_status(target.folder).source
+        if target.secrets.auth and not source:
+            source = app.mirror_home.source_of(target.folder)
         return self.configuration.with_secrets(target.network, target.secrets, source)
 
     def _is_several(self, target: PullTarget) -> bool:
@@ -208,11 +208,9 @@ class Puller(NamedTuple):
         """Refuse to pull a configured mirror whose Source moved from the address in the file."""
         if not target.is_configured or target.options.moved or not target.address:
             return
-        if app.mirror_home.is_mirror(target.folder):
-            known = app.mirror_home.moved_source(target.folder, target.address)
-            if known:
-                mirror = self.configuration.mirror(target.name)
-                raise mirror.source_conflict_error(known, has_moved=True)
+        conflict = self.configuration.mirror(target.name).source_conflict(only_moved=True)
+        if conflict is not None:
+            raise conflict
 
 
 def _home(target: PullTarget, folder: Path) -> "app.mirror_home.Home":

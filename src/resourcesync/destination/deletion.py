@@ -182,7 +182,7 @@ def _removal(equipment: Dependencies, copy: Copy) -> CopyRemoval:
     A file that an audit found altered goes to quarantine, if it still is.
     """
     known = copy.signature
-    if planner.is_unknown(copy):
+    if copy.is_unknown:
         known = equipment.copies.signature(copy.path) or known
     content, is_altered = installed_content(copy), copy.is_suspect
     return CopyRemoval(path=copy.path, signature=known, content=content, is_altered=is_altered)

@@ -289,7 +289,7 @@ class Incremental:
         """
         self._retained_count = 0
         is_reviewed = self._pull.options.review is not None
-        damaged = {copy.uri for copy in self._pull.state.suspects()}
+        damaged = {task.uri for task in self._pull.state.suspect_tasks()}
         orphans = (_UNLINKED._replace(uri=uri) for uri in self._found_orphans())
         merged: Iterator[planner.ListedEntry | Pending] = merge(
             rows, orphans, undone_tasks(self._pull.state), key=_by_uri

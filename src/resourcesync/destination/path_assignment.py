@@ -21,7 +21,7 @@ from resourcesync.destination.lists.selection import ResourceSelection
 from resourcesync.destination.mapping import FileSystemProfile, PathMapping
 from resourcesync.destination.mapping.names import NameMapping, uris_at
 from resourcesync.destination.options import Dependencies
-from resourcesync.destination.planner import NOT_WANTED, ListedEntry, is_unknown
+from resourcesync.destination.planner import NOT_WANTED, ListedEntry
 from resourcesync.destination.sync_state import MOVING, SyncState
 from resourcesync.errors import StorageError, SyncError
 from resourcesync.mirror_state.database import SqliteMirrorState
@@ -178,8 +178,8 @@ class PathAssignment:
                 continue
             self._state.commit(
                 StateTransaction(
-                    suspect=[copy for copy in done if is_unknown(copy)],
-                    installed=[copy for copy in done if not is_unknown(copy)],
+                    suspect=[copy for copy in done if copy.is_unknown],
+                    installed=[copy for copy in done if not copy.is_unknown],
                     pending=list(
                         self._tasks_with_new_paths(group, {copy.uri: copy.path for copy in done})
                     ),

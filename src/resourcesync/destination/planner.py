@@ -90,6 +90,15 @@ class ListedEntry(NamedTuple):
     rivals: tuple[tuple[str, int | None], ...] = ()
     is_older: bool = False
 
+    @property
+    def contents(self) -> tuple[tuple[str, int | None], ...]:
+        """Its content, or the candidates for it: each by hash and length, as in ``rivals``."""
+        return self.rivals or ((self.hash, self.length),)
+
+    def candidates(self) -> list["ListedEntry"]:
+        """Return the entry with each of its contents."""
+        return [self._replace(hash=text, length=size, rivals=()) for text, size in self.contents]
+
 
 def is_out_of_scope(listed: ListedEntry) -> bool:
     """True if a usable entry is excluded by the filters."""
@@ -113,14 +122,12 @@ def match_copy(copy: Copy, listed: ListedEntry) -> Match:
     """
     if not listed.undated:  # as most are
         return _match(copy, listed)
-    contents = listed.rivals or ((listed.hash, listed.length),)
-    rows = (listed._replace(hash=digest, length=length) for digest, length in contents)
-    is_other = all(_match(copy, row) is Match.DIFFERENT for row in rows)
+    is_other = all(_match(copy, row) is Match.DIFFERENT for row in listed.candidates())
     return Match.DIFFERENT if is_other else Match.UNKNOWN
 
 
 def _match(copy: Copy, listed: ListedEntry) -> Match:
-    if copy.is_suspect or (listed.length is not None and listed.length != copy.length):
+    if copy.is_damaged or (listed.length is not None and listed.length != copy.length):
         return Match.DIFFERENT
     if copy.fixity in ONLY_BY_REQUEST:
         return Match.UNKNOWN
@@ -147,7 +154,7 @@ def has_moved_date(copy: Copy, listed: ListedEntry) -> bool:
     if listed.lastmod is None or copy.lastmod is None or listed.lastmod == copy.lastmod:
         return False
     is_dated = not (listed.undated or usable(parse_digests(listed.hash)))
-    return is_dated and not copy.is_suspect and listed.length in {None, copy.length}
+    return is_dated and not copy.is_damaged and listed.length in {None, copy.length}
 
 
 def recordable_lastmod(listed: ListedEntry, as_of: int) -> int | None:
@@ -163,14 +170,9 @@ def as_unknown(copy: Copy) -> Copy:
     return make_copy((*copy[:2], -1, "", "", -1, "", "", *copy[8:]))
 
 
-def is_unknown(copy: Copy) -> bool:
-    """True if a copy's content is unknown: a run was killed while its file was replaced."""
-    return copy.length < 0
-
-
-def as_suspect(copy: Copy, found: str = ALTERED) -> Copy:
+def as_suspect(copy: Copy, *, is_missing: bool = False) -> Copy:
     """Return a copy whose file is not as installed; what was installed stays recorded."""
-    return copy._replace(signature=MISSING if found == MISSING else ALTERED)
+    return copy._replace(signature=MISSING if is_missing else ALTERED)
 
 
 def is_restored(copy: Copy) -> bool:
@@ -549,7 +551,7 @@ def count_decisions(
                 untold += reason == ABSENT
             case Retain(copy, listed, reason):
                 missed += reason in OPEN_REASONS
-                retained += not (listed or is_restored(copy) or copy.is_suspect)
+                retained += not (listed or is_restored(copy) or copy.is_damaged)
                 filtered += listed
             case Postponed(task, before):
                 postponed += 1
@@ -571,10 +573,9 @@ def count_decisions(
 
 def agrees_with_list(copy: Copy | None, row: ListedEntry) -> bool:
     """True if a copy is as the Resource List has it, and only an older change says otherwise."""
-    if not row.is_older or copy is None or copy.is_suspect:
+    if not row.is_older or copy is None or copy.is_damaged:
         return False
-    listed = row.rivals[0] if row.rivals else (row.hash, row.length)
-    return _match(copy, row._replace(hash=listed[0], length=listed[1])) is Match.SAME
+    return _match(copy, row.candidates()[0]) is Match.SAME
 
 
 def is_undecided(row: ListedEntry, copy: Copy | None) -> bool:
@@ -602,20 +603,19 @@ def has_old_bytes(row: ListedEntry, copy: Copy | None, found: Sequence[Digest]) 
         return False
     if has_bytes(copy, format_digests(found)):
         return False
-    return not agree(found, usable(parse_digests(row.rivals[0][0] if row.rivals else row.hash)))
+    return not agree(found, usable(parse_digests(row.contents[0][0])))
 
 
 def has_bytes(copy: Copy | None, digests: str) -> bool:
     """True if a copy has these very bytes, and is not suspect."""
-    return copy is not None and copy.digests == digests and not copy.is_suspect
+    return copy is not None and copy.digests == digests and not copy.is_damaged
 
 
 def algorithms_for(listed: ListedEntry, own: str) -> tuple[str, ...]:
     """Return the algorithms to compute: the mirror's own and each usable one of the Source."""
     if listed.hash.startswith(f"{own}:") and " " not in listed.hash:
         return (own,)
-    hashes = (listed.hash, *(digest for digest, _ in listed.rivals))
-    claims = [claim for hash_ in hashes for claim in usable(parse_digests(hash_))]
+    claims = [claim for hash_, _ in listed.contents for claim in usable(parse_digests(hash_))]
     return tuple(dict.fromkeys((own, *(claim.algorithm for claim in claims))))
 
 

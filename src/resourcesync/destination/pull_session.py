@@ -1,9 +1,10 @@
 """Session of one pull: the state that baseline and incremental synchronization share."""
 
 import logging
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator, Iterator
 from contextlib import contextmanager
 from enum import Enum
+from itertools import islice
 from typing import Final, Literal
 
 import msgspec
@@ -37,6 +38,7 @@ from resourcesync.ports import CancelToken
 
 _log = logging.getLogger(__name__)
 _NO_TIME_NOTE: Final = "no-time told"
+_CHUNK: Final = 256
 _EVER: Final = (1 << 63) - 1
 CUT_LIST: Final = (
     "the Resource List has fewer entries than an earlier one of the same moment: copies that it no"
@@ -337,7 +339,19 @@ class SyncSession:
         known: Pending | None = None,
     ) -> Pending:
         """Return the task that a decision leaves which is made from lists up to ``at``."""
+        if isinstance(decision, planner.Retain) and (bad := decision.copy).is_damaged:
+            marked = bad if bad.is_suspect else planner.as_suspect(bad)
+            if marked != self.state.copy(bad.uri):
+                self.state.commit(StateTransaction(suspect=[marked]))
         return task_of(decision, known, now=self.now, at=at, generation=self.generation)
+
+    def marked(self, fetches: Iterator[planner.Fetch]) -> Generator[planner.Fetch, None, None]:
+        """Yield fetches; first, mark their bad copies: a failure must not leave them good."""
+        while group := list(islice(fetches, _CHUNK)):
+            copies = (fetch.before for fetch in group)
+            bad = [copy for copy in copies if copy is not None and copy.is_suspect]
+            self.state.commit(StateTransaction(suspect=bad))
+            yield from group
 
     def record_refused(self, *, add: bool) -> None:
         """Store the refused entries: those of this run only, or added to earlier ones."""

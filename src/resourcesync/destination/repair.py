@@ -1,6 +1,6 @@
 """Repair: findings of an audit, resolved as by a baseline, for these resources only."""
 
-from collections.abc import Generator, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import ExitStack
 from itertools import chain, islice
 from typing import Final
@@ -17,13 +17,11 @@ from resourcesync.destination.pending_tasks import LOCAL_CHANGE, UNAVAILABLE_COD
 from resourcesync.destination.pull_session import SyncOutcome, SyncSession
 from resourcesync.destination.reports import Mode, PlanSummary
 from resourcesync.destination.runs import RecordedPlan, fetch_planned
-from resourcesync.destination.sync_state import failing_tasks
-from resourcesync.destination.transfers.verification import read_installed
+from resourcesync.destination.transfers.verification import inspected_copy, read_installed
 from resourcesync.mirror_state.rows import Copy, PendingTask, StateTransaction
 from resourcesync.model.vocabulary import ChangeKind
 from resourcesync.ports import CopyInspector
 
-_CHUNK: Final = 256
 _MAX_REPORTED: Final = 1_000
 """Failures that a repair reports which are no part of it."""
 _FETCHED_KINDS: Final = frozenset({FindingKind.MISSING, FindingKind.DIFFERENT})
@@ -84,7 +82,7 @@ class Repair:
         fetch_planned(
             self._pull,
             pulled,
-            lambda: self._mark_suspects(self._fetches(listed, wanted, inspector)),
+            lambda: self._pull.marked(self._fetches(listed, wanted, inspector)),
             at=listed.checkpoint,
         )
         if pulled.tally.undecided:
@@ -99,7 +97,7 @@ class Repair:
 
     def _report_remaining(self, wanted: set[str]) -> None:
         """Report the failures that are no part of this repair: they count in its result."""
-        for task in islice(failing_tasks(self._pull.state), _MAX_REPORTED):
+        for task in islice(self._pull.sync_state.failing_tasks(), _MAX_REPORTED):
             if task.uri not in wanted and task.code != LOCAL_CHANGE:
                 reason = f"{task.reason}; not part of this repair"
                 found = ("postpone", task.loc, task.path, task.code, reason)
@@ -123,7 +121,7 @@ class Repair:
                 case Deleted(copy):
                     waiting = state.pending_of(copy.uri)
                     is_kept = waiting is not None and waiting.task == PendingTask.RETAIN
-                    if not is_kept or copy.is_suspect:
+                    if not is_kept or copy.is_damaged:
                         return False
                 case Created(row) if self._is_wrong(None, row, is_read=listed.was_read):
                     return False
@@ -137,7 +135,7 @@ class Repair:
             return False
         task = self._pull.state.pending_of(row.uri)
         if task is not None and self._pull.sync_state.accepts(task.code):
-            return copy is not None and (copy.is_suspect or planner.is_unknown(copy))
+            return copy is not None and copy.is_damaged
         known = listing_status(row, copy, task, is_read=is_read)
         if known is ListingStatus.LISTED:
             return copy is None or not _agrees(copy, row._replace(undated=False))
@@ -161,35 +159,12 @@ class Repair:
         """Yield the fetches of what is missing, or may not be as listed: the server tells."""
         for row in self._rows(listed):
             if row.uri in wanted:
-                copy, is_missing = self._inspected_copy(row.uri, inspector)
+                known = self._pull.state.copy(row.uri)
+                copy = known and inspected_copy(known, inspector, read_installed)
                 undated = copy and copy._replace(lastmod=None)  # a time does not refute a finding
                 decision = planner.decide(undated, row, None, self._policy)
                 if isinstance(decision, planner.Fetch):
-                    yield decision._replace(before=copy, is_missing=is_missing)
-
-    def _inspected_copy(self, uri: str, inspector: CopyInspector) -> tuple[Copy | None, bool]:
-        """Return a copy, suspect if its file is not as installed, and whether it has no file."""
-        copy = self._pull.state.copy(uri)
-        if copy is None:
-            return None, False
-        sound = read_installed(copy, inspector)
-        if sound is not None:
-            return sound, False
-        return planner.as_suspect(planner.as_unknown(copy)), inspector.signature(copy.path) is None
-
-    def _mark_suspects(
-        self, fetches: Iterator[planner.Fetch]
-    ) -> Generator[planner.Fetch, None, None]:
-        """Mark bad copies first, so that a failure does not leave them marked good."""
-        while group := list(islice(fetches, _CHUNK)):
-            bad = [
-                fetch.before
-                for fetch in group
-                if fetch.before is not None and planner.is_unknown(fetch.before)
-            ]
-            if bad:
-                self._pull.state.commit(StateTransaction(suspect=bad))
-            yield from group
+                    yield decision._replace(before=copy)
 
     def _deletions(self, extra: set[str]) -> Iterator[planner.Delete]:
         for uri in sorted(extra):

@@ -242,7 +242,7 @@ def build_report(
     to_delete, held = counts.of_task(PendingTask.DELETE), deletions.held
     if not dry_run:
         held = memory.on_hold(counts) if pulled.are_deletions_done else 0
-    reasons = _failed_reasons(state, counts) + Counter(row.code for row in deletions.failures)
+    reasons = _failed_reasons(memory, counts) + Counter(row.code for row in deletions.failures)
     failed = reasons.total()
     resources, waits = state.count(), to_delete and not (dry_run and pulled.are_deletions_done)
     requests, received = equipment.traffic()
@@ -265,14 +265,14 @@ def build_report(
         reasons=dict(reasons),
         held=held,
         held_of=deletions.held_of if held else 0,
-        retained=_retained_counts(pulled, state, counts),
+        retained=_retained_counts(pulled, state, counts, memory),
         fetched=_fetched_counts(pulled),
         evidence=memory.evidence(resources, tally.by_request, counts),
         faults=faults,
         requests=requests,
         received_bytes=received,
         as_of=memory.as_of,
-        failures=_first_failures(pulled, state),
+        failures=_first_failures(pulled, memory),
     )
 
 
@@ -290,11 +290,10 @@ def _list_faults(
     )
 
 
-def _failed_reasons(state: SqliteMirrorState, counts: PendingCounts) -> Counter[str]:
+def _failed_reasons(memory: SyncState, counts: PendingCounts) -> Counter[str]:
     """Return how many resources are not in the mirror as listed or fetched, by their reasons."""
-    memory, rows = SyncState(state), counts.rows.items()
+    rows, damaged = counts.rows.items(), Counter(DAMAGED for _ in memory.damaged_retained())
     fetches = ((code, number) for (task, code), number in rows if task == PendingTask.FETCH)
-    damaged = Counter(DAMAGED for _ in sync_state.damaged_retained(state))
     return damaged + Counter({code: n for code, n in fetches if not memory.accepts(code)})
 
 
@@ -315,9 +314,9 @@ def _fetched_counts(pulled: SyncOutcome) -> reports.FetchedCounts:
 
 
 def _retained_counts(
-    pulled: SyncOutcome, state: SqliteMirrorState, counts: PendingCounts
+    pulled: SyncOutcome, state: SqliteMirrorState, counts: PendingCounts, memory: SyncState
 ) -> reports.RetainedCounts:
-    planned, stored = pulled.filtered_count, sync_state.count_retained(state, counts)
+    planned, stored = pulled.filtered_count, sync_state.count_retained(state, counts, memory)
     return replace(
         stored,
         unlisted=stored.unlisted if pulled.unread_parts else pulled.retained_count,
@@ -325,11 +324,10 @@ def _retained_counts(
     )
 
 
-def _first_failures(pulled: SyncOutcome, state: SqliteMirrorState) -> tuple[reports.Failing, ...]:
+def _first_failures(pulled: SyncOutcome, memory: SyncState) -> tuple[reports.Failing, ...]:
     found = [*pulled.tally.failures, *pulled.deletions.failures][:_MAX_REPORTED_FAILURES]
-    moved = SyncState(state).moved
-    here = (replace(each, uri=present_uri(each.uri, moved)) for each in found)
-    return tuple(here) or sync_state.failures_of(state, _MAX_REPORTED_FAILURES)
+    here = (replace(each, uri=present_uri(each.uri, memory.moved)) for each in found)
+    return tuple(here) or memory.failures(_MAX_REPORTED_FAILURES)
 
 
 class RecordedPlan:

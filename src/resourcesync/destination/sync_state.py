@@ -2,6 +2,7 @@
 
 from collections import Counter
 from collections.abc import Iterable, Iterator
+from contextlib import suppress
 from datetime import datetime
 from heapq import merge
 from itertools import islice
@@ -175,6 +176,11 @@ class SyncState:
         """Return how many deletions a limit holds; others wait for the next pull."""
         return deletions_to_confirm(counts) if self.held_of else 0
 
+    def holds(self, row: rows.Pending | None) -> bool:
+        """True if a task is a deletion that a limit holds; one that was tried was allowed."""
+        is_due = row is not None and (row.task, row.code) == (rows.PendingTask.DELETE, "")
+        return is_due and bool(self.held_of)
+
     def is_note_set(self, key: str) -> bool:
         """True if the value of a note is "1"."""
         return self._state.note(key) == "1"
@@ -246,9 +252,8 @@ class SyncState:
         """Return the numbers of listed copies by the evidence that they are as at the Source."""
         unhashed, _ = self.unhashed()
         undated = unhashed.copies - counts.with_codes(pending_tasks.RESTORED)
-        suspect = sum(copy.listed != "" for copy in self._state.suspects())
         return reports.EvidenceCounts(
-            by_hash=resources - unhashed.copies - suspect,
+            by_hash=resources - unhashed.copies - self._state.count_suspects(),
             by_request=min(by_request, undated),
             by_date=max(undated - by_request, 0),
             unconfirmed=unhashed.unconfirmed,
@@ -278,6 +283,37 @@ class SyncState:
     def _moment(self, key: str) -> datetime | None:
         moment = self.decode(key, Microseconds)
         return from_microseconds(moment) if moment else None
+
+    def damaged_retained(self) -> Iterator[rows.Pending]:
+        """Yield the rows of unlisted copies that stay although their files are not as installed."""
+        return filter(pending_tasks.is_retained, self._state.suspect_tasks())
+
+    def failing_tasks(self) -> Iterator[rows.Pending]:
+        """Yield the tasks of edited files, and of what is not here as listed or fetched."""
+        for row in self.damaged_retained():
+            reason = "its file was changed or removed here, and the Source does not list it"
+            yield row._replace(code=pending_tasks.DAMAGED, reason=reason, due=0)
+        for row in self._state.pending(rows.PendingTask.DELETE):
+            if row.code == pending_tasks.EDITED:
+                reason = pending_tasks.EDITED_REASON
+                yield row._replace(code=pending_tasks.LOCAL_CHANGE, reason=reason)
+        for row in self._state.pending(rows.PendingTask.FETCH):
+            if not self.accepts(row.code):
+                yield row._replace(reason=row.reason or pending_tasks.NOT_TRIED)
+
+    def failures(self, most: int) -> tuple[reports.Failing, ...]:
+        """Return the first failures: see `failing_tasks`."""
+        moved = self.moved
+        return tuple(
+            reports.Failing(
+                uri=present_uri(row.uri, moved) if moved else row.loc,
+                code=row.code,
+                reason=row.reason,
+                tries=row.tries,
+                due=from_microseconds(row.due) if row.due else None,
+            )
+            for row in islice(self.failing_tasks(), most)
+        )
 
     def save(self, cursor: Cursor) -> None:
         """Store the cursor."""
@@ -342,11 +378,11 @@ _FEW = 4
 
 def status_of(folder: str, state: SqliteMirrorState, *, running: bool) -> reports.MirrorStatus:
     """Return the status of a mirror."""
-    memory, resources = SyncState(state), state.count()
+    memory, (resources, size) = SyncState(state), state.count_and_size()
     identity, last, cursor = memory.identity, state.last_run(), memory.cursor
     counts = state.pending_counts()
-    retained = count_retained(state, counts)
-    listed = _listed_counts(state, counts, memory, retained)
+    retained = count_retained(state, counts, memory)
+    listed = _listed_counts(state, resources, counts, memory, retained)
     resting, due = 0, 0
     if last is not None and counts.rows:
         resting, due = state.pending_after(rows.PendingTask.FETCH, last.ended)
@@ -359,6 +395,7 @@ def status_of(folder: str, state: SqliteMirrorState, *, running: bool) -> report
         resources=resources,
         listed=listed,
         retained=retained,
+        faults=_faults(last, memory),
         resting=resting,
         tried_again=from_microseconds(due) if resting else None,
         deletions=deletions_to_confirm(counts),
@@ -368,9 +405,9 @@ def status_of(folder: str, state: SqliteMirrorState, *, running: bool) -> report
         as_of=memory.as_of,
         in_sync_at=memory.in_sync_at,
         **_last_run(last, state, memory),
-        failures=failures_of(state, _MAX_SHOWN_FAILURES) if counts.rows else (),
+        failures=memory.failures(_MAX_SHOWN_FAILURES) if counts.rows else (),
         certificate_until=memory.certificate_until,
-        size_bytes=state.size(),
+        size_bytes=size,
         has_trash=state.has_trash(),
         is_refuted=memory.is_refuted,
         is_counted=not (cursor.checkpoint is None or cursor.is_incomplete or cursor.has_gap),
@@ -380,6 +417,7 @@ def status_of(folder: str, state: SqliteMirrorState, *, running: bool) -> report
 
 def _listed_counts(
     state: SqliteMirrorState,
+    resources: int,
     counts: rows.PendingCounts,
     memory: SyncState,
     retained: reports.RetainedCounts,
@@ -390,7 +428,7 @@ def _listed_counts(
     unlisted = counts.of_task(rows.PendingTask.RETAIN) + counts.of_task(rows.PendingTask.DELETE)
     wrong = outdated + retained.unknown + unlisted
     return reports.ListedCounts(
-        unchanged=max(state.count() - wrong, 0),
+        unchanged=max(resources - wrong, 0),
         pending=pending,
         absent=absent,
         skipped=skipped,
@@ -412,9 +450,15 @@ def deletions_to_confirm(counts: rows.PendingCounts) -> int:
     return counts.rows.get((rows.PendingTask.DELETE, ""), 0)
 
 
-def count_retained(state: SqliteMirrorState, counts: rows.PendingCounts) -> reports.RetainedCounts:
+def count_retained(
+    state: SqliteMirrorState, counts: rows.PendingCounts, memory: SyncState
+) -> reports.RetainedCounts:
     """Return the numbers of copies that are not what the Source lists, as they are stored."""
-    damaged = Counter(row.code for row in damaged_retained(state))
+    damaged = Counter(row.code for row in memory.damaged_retained())
+    unknown = 0
+    if any(count_unavailable(counts, memory)):
+        codes = pending_tasks.UNAVAILABLE_CODES
+        unknown = state.pending_with_copy(rows.PendingTask.FETCH, codes)
     filtered, restored = counts.with_codes(FILTERED), counts.with_codes(pending_tasks.RESTORED)
     unlisted = counts.of_task(rows.PendingTask.RETAIN) - filtered - restored
     if unlisted and any(row.code == pending_tasks.PART_UNREAD for row in state.refused()):
@@ -426,7 +470,7 @@ def count_retained(state: SqliteMirrorState, counts: rows.PendingCounts) -> repo
         damaged=damaged.total(),
         edited=counts.with_codes(pending_tasks.EDITED),
         contradicting=counts.with_codes(pending_tasks.CONTRADICTING),
-        unknown=count_unknown(state, counts),
+        unknown=unknown,
         linked=state.linked_count(),
     )
 
@@ -450,6 +494,19 @@ def _last_run(
     return found | {"last_run": from_microseconds(ended)}
 
 
+class _Recorded(msgspec.Struct):
+    faults: reports.ListFaults = reports.ListFaults()
+
+
+def _faults(last: rows.RunRow | None, memory: SyncState) -> reports.ListFaults:
+    """Return the faults of the lists that the last run found, as far as it was recorded."""
+    found = _Recorded()
+    if last is not None and last.mode:
+        with suppress(msgspec.MsgspecError):  # the row is damaged
+            found = msgspec.json.decode(last.counts, type=_Recorded)
+    return structs.replace(found.faults, gap=memory.has_gap, moved_from=memory.moved_from)
+
+
 def _rechecks(memory: SyncState, resources: int, counts: rows.PendingCounts) -> dict[str, Any]:
     rechecks = memory.rechecks
     by_request = 0 if rechecks is None else rechecks.by_request
@@ -458,13 +515,6 @@ def _rechecks(memory: SyncState, resources: int, counts: rows.PendingCounts) -> 
         found["recheck_seconds"] = rechecks.period / SECOND
         found["recheck_reached_seconds"] = rechecks.reached / SECOND if rechecks.period else 0.0
     return found
-
-
-def count_unknown(state: SqliteMirrorState, counts: rows.PendingCounts) -> int:
-    """Return how many of the absent and skipped have an older copy, which may be wrong."""
-    if not any(count_unavailable(counts, SyncState(state))):
-        return 0
-    return state.pending_with_copy(rows.PendingTask.FETCH, pending_tasks.UNAVAILABLE_CODES)
 
 
 def _current_state(memory: SyncState, cursor: Cursor, pending: int) -> MirrorWord:
@@ -505,41 +555,6 @@ def absent_folder(state: SqliteMirrorState) -> str:
     for uri in lacking:
         first, last = min(first, uri), max(last, uri)
     return commonprefix([first, last]).rpartition("/")[0] + "/"
-
-
-def damaged_retained(state: SqliteMirrorState) -> Iterator[rows.Pending]:
-    """Yield the rows of unlisted copies that stay although their files are not as installed."""
-    tasks = filter(None, (state.pending_of(copy.uri) for copy in state.suspects()))
-    return filter(pending_tasks.is_retained, tasks)
-
-
-def failing_tasks(state: SqliteMirrorState) -> Iterator[rows.Pending]:
-    """Yield the tasks of edited files, and of what is not in the mirror as listed or fetched."""
-    memory = SyncState(state)
-    for row in damaged_retained(state):
-        reason = "its file was changed or removed here, and the Source does not list it"
-        yield row._replace(code=pending_tasks.DAMAGED, reason=reason, due=0)
-    for row in state.pending(rows.PendingTask.DELETE):
-        if row.code == pending_tasks.EDITED:
-            yield row._replace(code=pending_tasks.LOCAL_CHANGE, reason=pending_tasks.EDITED_REASON)
-    for row in state.pending(rows.PendingTask.FETCH):
-        if not memory.accepts(row.code):
-            yield row._replace(reason=row.reason or pending_tasks.NOT_TRIED)
-
-
-def failures_of(state: SqliteMirrorState, most: int) -> tuple[reports.Failing, ...]:
-    """Return the first failures: see `failing_tasks`."""
-    moved = SyncState(state).moved
-    return tuple(
-        reports.Failing(
-            uri=present_uri(row.uri, moved) if moved else row.loc,
-            code=row.code,
-            reason=row.reason,
-            tries=row.tries,
-            due=from_microseconds(row.due) if row.due else None,
-        )
-        for row in islice(failing_tasks(state), most)
-    )
 
 
 def read_failed(row: rows.RunRow | None) -> reports.FailedRun | None:

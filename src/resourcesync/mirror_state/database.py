@@ -63,8 +63,9 @@ _LOWER_PATHS: Final = " UNION ALL ".join(
     f" AND path < :path || '0' AND {PATH_NOT_IN_URI}{of_task} LIMIT 1)"
     for table, of_task in _PATH_TABLES
 )
-_SUSPECTS: Final = (
-    "SELECT * FROM copy WHERE signature IN ('altered', 'missing') AND uri > ? ORDER BY uri LIMIT ?"
+_SUSPECT_TASKS: Final = (
+    "SELECT pending.* FROM copy JOIN pending USING (uri) WHERE signature IN ('altered', 'missing')"
+    " AND copy.uri > ? ORDER BY copy.uri LIMIT ?"
 )
 
 
@@ -193,9 +194,10 @@ class SqliteMirrorState(MirrorLogs):
             self._counted = written, self.value(int, "SELECT count(*) FROM copy") or 0
         return self._counted[1]
 
-    def size(self) -> int:
-        """Return the bytes of the copies."""
-        return self.value(int, "SELECT coalesce(sum(max(length, 0)), 0) FROM copy") or 0
+    def count_and_size(self) -> tuple[int, int]:
+        """Return the number of copies, and their bytes."""
+        query = "SELECT count(*), coalesce(sum(max(length, 0)), 0) FROM copy"
+        return self.row(tuple[int, int], query) or (0, 0)
 
     def count_unhashed(self) -> UnhashedCounts:
         """Count the copies that no listed hash proves."""
@@ -243,9 +245,14 @@ class SqliteMirrorState(MirrorLogs):
             counted += f" AND code IN ({','.join('?' * len(codes))})"
         return self.value(int, counted, (task, *codes)) or 0
 
-    def suspects(self) -> Iterator[Copy]:
-        """Yield the copies whose files an audit found altered or missing, by URI."""
-        return chain.from_iterable(self._pages(Copy, _SUSPECTS))
+    def count_suspects(self) -> int:
+        """Return the number of suspect copies that a listed hash proved."""
+        query = "SELECT count(*) FROM copy WHERE signature IN ('altered', 'missing')"
+        return self.value(int, f"{query} AND listed <> ''") or 0
+
+    def suspect_tasks(self) -> Iterator[Pending]:
+        """Yield the pending rows of copies whose files were found altered or missing, by URI."""
+        return chain.from_iterable(self._pages(Pending, _SUSPECT_TASKS))
 
     def pending_after(self, task: PendingTask, moment: int) -> tuple[int, int]:
         """Return the number of a task's rows due only after a moment, and when the first is."""

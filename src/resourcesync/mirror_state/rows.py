@@ -181,6 +181,16 @@ class Copy(NamedTuple):
         return self.signature in {ALTERED, MISSING}
 
     @property
+    def is_unknown(self) -> bool:
+        """True if its content is unknown: a run was killed while its file was replaced."""
+        return self.length < 0
+
+    @property
+    def is_damaged(self) -> bool:
+        """True if its file is not known to be as installed."""
+        return self.is_unknown or self.is_suspect
+
+    @property
     def is_incoming(self) -> bool:
         """True while its first file is being put in place, and after a run killed meanwhile."""
         return self.length < 0 and not self.signature

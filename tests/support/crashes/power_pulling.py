@@ -6,7 +6,6 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, Final
 
-from resourcesync.destination.planner import is_unknown
 from resourcesync.destination.reports import MirrorState, RunReport
 from resourcesync.errors import ResourceSyncError
 from resourcesync.mirror_state.database import SqliteMirrorState
@@ -162,7 +161,7 @@ def wrong_rows(
     state: SqliteMirrorState, files: Mapping[str, bytes], altered: Mapping[str, bytes | None]
 ) -> Iterator[str]:
     for copy in state.copies():
-        if is_unknown(copy) or copy.is_suspect or not copy.digests:
+        if copy.is_unknown or copy.is_suspect or not copy.digests:
             continue  # it is not called right
         body = files.get(copy.path)
         if copy.path in altered and body == altered[copy.path]:

@@ -19,8 +19,8 @@ from resourcesync import app, errors, own_files
 from resourcesync.adapters.mirror import own_folder
 from resourcesync.adapters.mirror.own_folder import STATE_FILE, FollowedSets
 from resourcesync.destination.reports import MirrorStatus
-from resourcesync.destination.sync_state import SyncState, status_of
-from resourcesync.discovery.uris import is_same, present_uri, with_likely_scheme
+from resourcesync.destination.sync_state import MirrorIdentity, SyncState, status_of
+from resourcesync.discovery.uris import present_uri, with_likely_scheme
 from resourcesync.mirror_state.database import SqliteMirrorState
 from resourcesync.mirror_state.rows import ChangeLogPosition
 from resourcesync.model.own_names import OWN_FOLDER
@@ -102,16 +102,17 @@ def is_present(folder: Path) -> bool:
     return is_mirror(folder) or is_folder_of_sets(folder)
 
 
-def differing_source(folder: Path, source: str) -> str:
-    """Return the Source that a mirror follows, if it is another one than ``source``, else empty."""
-    known = read_status(folder).source if is_mirror(folder) else ""
-    return "" if not known or is_same(known, source) else known
+def identity_of(folder: Path) -> MirrorIdentity | None:
+    """Return the identity of the mirror in a folder; ``None`` before its first pull."""
+    if not is_mirror(folder):
+        return None
+    return read_state(folder, lambda state: SyncState(state).identity)
 
 
-def moved_source(folder: Path, address: str) -> str:
-    """Return where a mirror's Source is now, if it was followed from an address; else empty."""
-    identity = read_state(folder, lambda state: SyncState(state).identity)
-    return identity.source if identity is not None and identity.was_at(address) else ""
+def source_of(folder: Path) -> str:
+    """Return the address that the mirror in a folder follows; empty before its first pull."""
+    identity = identity_of(folder)
+    return "" if identity is None else identity.source
 
 
 def read_status(folder: Path) -> MirrorStatus:

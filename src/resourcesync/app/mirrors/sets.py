@@ -13,7 +13,6 @@ from resourcesync.adapters.mirror import own_folder
 from resourcesync.adapters.mirror.own_folder import MAX_SETS, FollowedSet, FollowedSets, is_mirror
 from resourcesync.app.mirrors import mirror_home
 from resourcesync.app.mirrors.mirror_home import SetMirror, mirrors_of
-from resourcesync.destination.sync_state import SyncState
 from resourcesync.discovery.resolver import offered_sets
 from resourcesync.discovery.sets import OfferedSet, SetChoice, choose, names_of
 from resourcesync.discovery.uris import is_same
@@ -108,7 +107,7 @@ def _moved(known: FollowedSets, source: str, offered: Sequence[OfferedSet]) -> F
 
 
 def _address(folder: Path, known: FollowedSets | None, request: SetRequest) -> str:
-    if known is None and _knows_source(folder):
+    if known is None and mirror_home.source_of(folder):
         raise ConfigurationError(
             f"{folder} is a mirror of one set",
             evidence=(("kept", "nothing was changed"),),
@@ -125,13 +124,6 @@ def _address(folder: Path, known: FollowedSets | None, request: SetRequest) -> s
             ", and write its address into the configuration file, if there is one",
         )
     return known.source if known is not None else request.source or ""
-
-
-def _knows_source(folder: Path) -> bool:
-    """True if a folder is a mirror with a known Source: its first pull found one."""
-    return is_mirror(folder) and mirror_home.read_state(
-        folder, lambda state: SyncState(state).identity is not None
-    )
 
 
 def _fetch_sets(address: str, network: Network, cancel: CancelToken) -> tuple[OfferedSet, ...]:

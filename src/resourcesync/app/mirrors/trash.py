@@ -78,7 +78,7 @@ def is_restored(folder: Path, fits: TrashFilter) -> bool:
         lambda state: any(
             row.code == RESTORED
             and fits(TrashRow("", row.uri, row.path, 0, ""))
-            and not ((copy := state.copy(row.uri)) and copy.is_suspect)
+            and not ((copy := state.copy(row.uri)) and copy.is_damaged)
             for row in state.pending(PendingTask.RETAIN)
         ),
     )

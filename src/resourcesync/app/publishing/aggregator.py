@@ -20,7 +20,6 @@ from resourcesync.destination.change_log_reader import ChangeLogReader
 from resourcesync.destination.listed_rows import ENTRY_LINKS_COMPLETE
 from resourcesync.destination.mapping.names import published_tail
 from resourcesync.destination.pending_tasks import CONTRADICTING
-from resourcesync.destination.planner import is_unknown
 from resourcesync.errors import ChangesLostError, ConfigurationError, quoted
 from resourcesync.mirror_state.database import SqliteMirrorState, StateSnapshot
 from resourcesync.mirror_state.rows import ChangeLogPosition, Copy, LoggedChange, decode_entry_links
@@ -182,7 +181,7 @@ class _EntryBuilder:
     def updated(self, uri: str, time: int) -> Change | None:
         """Return a copy as it is now; ``None`` when a later change has it."""
         copy = self._state.copy(uri)
-        if copy is None or is_unknown(copy):
+        if copy is None or copy.is_unknown:
             return None
         resource = self.resource(copy)
         if resource is not None:
@@ -195,7 +194,7 @@ class _EntryBuilder:
         if tail.startswith(_RESERVED) or tail == _DESCRIPTION or is_sitemap(tail):
             _log.warning("%s is not published: the publication's own documents are there", copy.uri)
             return None
-        if is_unknown(copy):  # its file is being changed: the log will have the change
+        if copy.is_unknown:  # its file is being changed: the log will have the change
             before = self._state.content_before(copy.uri)
             if before is None:
                 return None
@@ -230,7 +229,7 @@ class _EntryBuilder:
 
     def _own(self, uri: str) -> str | None:
         copy = self._state.copy(uri)
-        is_here = copy is not None and not is_unknown(copy) and not self._contradicts(copy)
+        is_here = copy is not None and not copy.is_unknown and not self._contradicts(copy)
         if copy is None or not is_here:
             return None
         return self._base + self._tail(uri, copy.path)

@@ -7,7 +7,6 @@ from typing import Final
 import msgspec
 from msgspec import structs
 
-from resourcesync import app
 from resourcesync.app.configured_mirrors import MirrorConfiguration, values_of
 from resourcesync.app.configured_pulls import PullTarget, TargetResolver
 from resourcesync.destination.audits.fixity import AuditRolling
@@ -155,9 +154,8 @@ def _source_conflicts(
     """Yield the mistake of a mirror whose folder is a mirror of another Source by its state."""
     mirror = configuration.mirror(name)
     try:
-        known = app.mirror_home.differing_source(mirror.dest, mirror.source)
-        has_moved = bool(known) and bool(app.mirror_home.moved_source(mirror.dest, mirror.source))
+        conflict = mirror.source_conflict()
     except ResourceSyncError:  # `status` and `pull` report a damaged state
         return
-    if known:
-        yield mirror.source_conflict_error(known, has_moved=has_moved)
+    if conflict is not None:
+        yield conflict

@@ -80,8 +80,8 @@ def _verdicts(
             settings, addresses = mirror.settings, {mirror.source}
         for each in app.mirror_home.each_mirror(folder):
             yield from app.diagnosis.check_folder(each)
-            if target not in configuration and app.mirror_home.is_mirror(each):
-                addresses.add(app.mirror_home.read_status(each).source)
+            if target not in configuration:
+                addresses.add(app.mirror_home.source_of(each))
     for address in sorted(filter(None, addresses)):
         chosen = overlay(configured_mirrors.values_of(settings), way)
         network = configured_mirrors.network_of(chosen)

@@ -61,8 +61,7 @@ def command(asking: SourceAccess, **values: Any) -> Job:
 
 def _refuse_mirror(source: str, error: ResourceMissingError) -> None:
     """Raise a better error if a folder without documents is a mirror."""
-    if "://" not in source and app.mirror_home.is_mirror(Path(source)):
-        known = app.mirror_home.read_status(Path(source)).source
+    if "://" not in source and (known := app.mirror_home.source_of(Path(source))):
         raise ResourceMissingError(
             f"{source} is a mirror, and has no ResourceSync documents",
             uri=source,

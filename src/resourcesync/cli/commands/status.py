@@ -157,15 +157,9 @@ class _StatusTarget(NamedTuple):
         found = replace(read(self.folder), mirror=name)
         if not found.source:
             return replace(found, source=source)
-        return self._judge_source(found, self.mirror)
-
-    def _judge_source(self, found: MirrorStatus, mirror: ConfiguredMirror) -> MirrorStatus:
-        """Return the status; each pull of a mirror of another Source will fail."""
-        source = mirror.source
-        if found.source == source or not app.mirror_home.differing_source(self.folder, source):
+        error = None if found.source == source else self.mirror.source_conflict()
+        if error is None:
             return found
-        has_moved = bool(app.mirror_home.moved_source(self.folder, source))
-        error = mirror.source_conflict_error(found.source, has_moved=has_moved)
         return replace(found, state=MirrorState.FAILING, failed_run=FailedRun.of(error))
 
 

@@ -213,6 +213,9 @@ _TABLES: Final = read_tables(Path(__file__).with_name("words.txt"))
 _AT_SOURCE: Final = (ResourceMissingError.default_code, SourceRefusedError.default_code)
 """Codes of failures that no rerun mends, with words of their own."""
 
+_UNLISTED: Final = ("retained.damaged", "retained.restored", "retained.unlisted")
+"""Copies that can be deleted only if the lists prove that their resources are gone."""
+
 
 def say(
     table: str,
@@ -231,6 +234,9 @@ def say(
     if since := report.listed.since:
         known["accepted_since" if report.listed.is_since_accepted else "open_since"] = since
         known["faults.gap"] = False
+    known["unusable"] = report.listed.refused - report.faults.unread
+    known["accept"] = report.faults.absent_below and report.listed.right
+    is_open = report.listed.refused > 0 or report.faults.gap
     as_of, evidence = report.as_of, report.evidence
     if evidence.by_request + evidence.by_date:
         proofs = ("by_hash", "hash"), ("by_request", "request"), ("by_date", "date only")
@@ -247,6 +253,8 @@ def say(
         number = known.get(field, 0)
         if number and (not only or field in only):
             text = _EITHER.sub(r"\1" if number == 1 else r"\2", words)
+            if is_open and field in _UNLISTED:
+                text = text.partition(";")[0]
             if isinstance(number, datetime):
                 number = formatting.moment(number)
             shown = number if isinstance(number, str) else formatting.count(int(number))
@@ -419,8 +427,6 @@ def _not_in_sync(report: RunReport, folder: str, code: ExitCode) -> list[TextLin
     retained, faults, listed = report.retained, report.faults, report.listed
     counts = {
         **{code: report.reasons.get(code, 0) for code in _AT_SOURCE},
-        "accept": listed.right if faults.absent_below else 0,
-        "unusable": listed.refused - faults.unread,
         "other_failed": report.failed
         - (retained.contradicting + retained.edited + retained.damaged),
     }

@@ -289,8 +289,7 @@ class Audit:
         if waiting is not None and pending_tasks.is_missed(waiting):
             self._has_gap = True  # the next pull decides
         self._counts.extra += not is_kept
-        is_held = waiting is not None and waiting.task == PendingTask.DELETE
-        self._counts.held += is_held and bool(self._pull.sync_state.held_of)
+        self._counts.held += self._pull.sync_state.holds(waiting)
         reason = "no longer listed (kept)" if is_kept else bad or "not listed by the Source"
         self._add_finding(FindingKind.EXTRA, copy.uri, copy.path, reason)
 
@@ -299,11 +298,11 @@ class Audit:
         bad, reason = self._failed_checks.get(copy.uri), ""
         if self._method != "lists":
             bad = fixity.check_file(copy, self._method, inspector, self._suspects, self._counts)
-        elif copy.is_suspect:
+        elif copy.is_damaged:
             reason = planner.UNKNOWN_CONTENT
         if bad is not None and bad.is_local:
             reason = bad.reason
-            self._suspects.mark_suspect(copy, None, reason)
+            self._suspects.mark_suspect(copy, None, bad)
         self._counts.damaged += bool(reason)
         return reason and f"{reason}; no longer listed"
 
@@ -317,14 +316,14 @@ class Audit:
         self._counts.present += bad is None or bad.kind is not FindingKind.MISSING
         if bad is not None:
             if bad.is_local:
-                self._suspects.mark_suspect(copy, row, bad.reason)
+                self._suspects.mark_suspect(copy, row, bad)
             else:
                 self._suspects.mark_answer(copy, row, bad)
         if bad is not None and not (bad.code and self._unavailable_code(copy.uri)):
             self._counts.unchecked += bad.kind is FindingKind.FAILED
             self._add_finding(bad.kind, copy.uri, copy.path, bad.reason)
         elif isinstance(content, CopyContent):
-            sound = copy if planner.is_unknown(copy) else fixity.as_read(copy, content, inspector)
+            sound = copy if copy.is_unknown else fixity.as_read(copy, content, inspector)
             self._check_digests(sound, row, content)
         else:
             self._check_against_state(copy, row)
@@ -332,8 +331,8 @@ class Audit:
     def _check_against_state(self, copy: Copy, row: planner.ListedEntry) -> None:
         match planner.match_copy(copy, row):
             case planner.Match.DIFFERENT:
-                known = not (planner.is_unknown(copy) or copy.is_suspect)
-                reason = "the Source lists another version" if known else planner.UNKNOWN_CONTENT
+                other = "the Source lists another version"
+                reason = planner.UNKNOWN_CONTENT if copy.is_damaged else other
                 self._add_finding(FindingKind.DIFFERENT, copy.uri, copy.path, reason)
             case planner.Match.UNKNOWN if self._is_to_be_fetched(copy):
                 self._add_finding(FindingKind.DIFFERENT, copy.uri, copy.path, "to be fetched")

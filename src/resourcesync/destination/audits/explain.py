@@ -9,8 +9,8 @@ from urllib.parse import quote
 import msgspec
 
 from resourcesync.destination import pending_tasks, planner
-from resourcesync.destination.audits.fixity import SuspectMarker, listed_from_copy
-from resourcesync.destination.audits.reports import AuditFinding
+from resourcesync.destination.audits.fixity import FailedCheck, SuspectMarker, listed_from_copy
+from resourcesync.destination.audits.reports import AuditFinding, FindingKind
 from resourcesync.destination.baseline import Baseline
 from resourcesync.destination.listed_rows import ListingStatus, listing_status
 from resourcesync.destination.mapping.names import uris_at
@@ -93,10 +93,11 @@ class Explanation(msgspec.Struct, kw_only=True):
     list_uri: str = ""
     is_undecided: bool = False
     is_source_read: bool = False
+    is_absence_proven: bool = False
     source_error: str = ""
     pending: rows.Pending | None = None
     is_retained: bool = False
-    is_holding: bool = False
+    is_held: bool = False
     is_accepted: bool = False
     refused: rows.RefusedRow | None = None
     trash: rows.TrashRow | None = None
@@ -137,7 +138,7 @@ class Explanation(msgspec.Struct, kw_only=True):
             is_sound = self.copy is None or (self.is_present and not self.is_altered)
             return ResourceVerdict.ABSENT if is_sound else None
         if pending.task == rows.PendingTask.DELETE:
-            held = ResourceVerdict.HELD if self.is_holding else ResourceVerdict.UNDELETED
+            held = ResourceVerdict.HELD if self.is_held else ResourceVerdict.UNDELETED
             return ResourceVerdict.EDITED if self.is_altered else held
         if pending.code == pending_tasks.STALE:
             return None if self.is_altered or not self.is_present else ResourceVerdict.STALE
@@ -275,14 +276,14 @@ def _relative_path(path: str) -> str:
 
 def load_recorded(state: SqliteMirrorState, known: Explanation) -> None:
     """Add what the mirror's state has of a resource, by its URI."""
-    uri = known.uri
-    known.address = present_uri(uri, SyncState(state).moved)
+    uri, memory = known.uri, SyncState(state)
+    known.address = present_uri(uri, memory.moved)
     known.copy = copy = state.copy(uri)
     pending = state.pending_of(uri)
     known.pending = None if pending is None or pending.task == rows.PendingTask.RETAIN else pending
     known.is_retained = pending is not None and pending_tasks.is_retained(pending)
-    known.is_accepted = pending is not None and SyncState(state).accepts(pending.code)
-    known.is_holding = bool(SyncState(state).held_of)
+    known.is_accepted = pending is not None and memory.accepts(pending.code)
+    known.is_held = memory.holds(pending)
     known.refused = next((row for row in state.refused() if row.uri == uri), None)
     known.trash = state.trash_of(uri)
     known.last_change = next(state.changes_of(uri), None)
@@ -302,13 +303,13 @@ def _read_file(pull: SyncSession, known: Explanation) -> None:
     known.is_present, known.file_content = found is not None, found
     if copy is not None and found is not None:
         is_same = found[0] == copy.length and not disagree(found[1], digests)
-        known.is_altered = planner.is_unknown(copy) or not is_same
+        known.is_altered = copy.is_unknown or not is_same
 
 
 def _mark_suspect(pull: SyncSession, known: Explanation) -> None:
     """Mark a copy suspect that is not as installed, so that the advised command repairs it."""
     copy, row = known.copy, known.listed
-    if copy is None or planner.is_unknown(copy) or (known.is_present and not known.is_altered):
+    if copy is None or copy.is_unknown or (known.is_present and not known.is_altered):
         return
     if known.pending is not None and known.pending.task == rows.PendingTask.DELETE:
         return  # to be deleted, not fetched again
@@ -317,9 +318,10 @@ def _mark_suspect(pull: SyncSession, known: Explanation) -> None:
     if not (is_fetched_again or known.is_retained):
         return
     suspects = SuspectMarker(pull, offline=row is None)
-    reason = "changed locally since it was fetched" if known.is_present else "missing"
+    bad = FailedCheck(FindingKind.DIFFERENT, "changed locally since it was fetched")
+    bad = bad if known.is_present else FailedCheck(FindingKind.MISSING, "missing")
     row = row or listed_from_copy(copy)
-    suspects.mark_suspect(copy, row if is_fetched_again else None, reason)
+    suspects.mark_suspect(copy, row if is_fetched_again else None, bad)
     suspects.flush()
 
 
@@ -336,6 +338,7 @@ def _read_listed(pull: SyncSession, known: Explanation) -> None:
                 known.list_uri = found or ""
                 known.via = known.via or ((row.via,) if row.via else ())
     known.is_source_read = known.listed is not None or not listed_rows.unread_parts
+    known.is_absence_proven = listed_rows.proves_absence
     if not known.is_source_read:
         known.source_error = "a part of the Source's list cannot be read"
     refusals = pull.selection.refusals.stored

@@ -53,16 +53,16 @@ class SuspectMarker:
         self._finished: list[str] = []
         self.count = 0
 
-    def mark_suspect(self, copy: Copy, row: planner.ListedEntry | None, reason: str) -> None:
+    def mark_suspect(self, copy: Copy, row: planner.ListedEntry | None, bad: "FailedCheck") -> None:
         """Mark a copy that is not as installed; without a row it cannot be fetched again."""
         self.count += row is not None
         known = self._pull.state.pending_of(copy.uri)
         # Offline it is unknown whether a retained copy is needed: it is not fetched again.
         is_wanted = known is None or (known.task == PendingTask.RETAIN and not self._is_offline)
         if row is not None and is_wanted:
-            self._pending.append(self._task(copy, row, reason))
-        marked = planner.as_suspect(copy, reason)
-        if marked != copy and not planner.is_unknown(copy):
+            self._pending.append(self._task(copy, row, bad.reason))
+        marked = planner.as_suspect(copy, is_missing=bad.kind is FindingKind.MISSING)
+        if marked != copy and not copy.is_unknown:
             self._copies.append(marked)
         self._flush_when_full()
 
@@ -162,7 +162,7 @@ def listed_from_copy(copy: Copy) -> planner.ListedEntry:
         loc=copy.uri,
         path=copy.path,
         hash=copy.listed or copy.digests,
-        length=None if planner.is_unknown(copy) else copy.length,
+        length=None if copy.is_unknown else copy.length,
         lastmod=copy.lastmod,
         change="",
     )
@@ -382,7 +382,7 @@ def check_file(
     """Compare a copy's file with what was installed: its bytes, or by method ``stat`` its size."""
     if look.signature(copy.path) is None:
         return FailedCheck(FindingKind.MISSING, "missing")
-    if planner.is_unknown(copy):
+    if copy.is_unknown:
         return FailedCheck(FindingKind.DIFFERENT, planner.UNKNOWN_CONTENT)
     if method == "stat":
         return _check_by_stat(copy, look, suspects, counts)
@@ -426,7 +426,7 @@ def check_content(
         algorithm = known[0].algorithm if known else "content"
         reason = f"{algorithm} differs{same}: silent corruption or local edit"
         return FailedCheck(FindingKind.DIFFERENT, reason)
-    if not planner.is_unknown(copy):
+    if not copy.is_unknown:
         suspects.record_sound(copy, as_read(copy, content, look))
     return None
 

@@ -333,7 +333,7 @@ class CommitBatch:
                 "uri": fetch.listed.loc,
                 "path": copy.path,
                 "bytes": copy.length,
-                "was_bytes": None if before is None else before.length,
+                "was_bytes": None if before is None or before.is_damaged else before.length,
                 "hash": copy.digests,
                 "verified": copy.fixity == rows.Fixity.VERIFIED,
                 "fixity": copy.fixity,

@@ -5,13 +5,13 @@ arrived as the server has them, not that they are what the Source listed.
 """
 
 import hashlib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing
 from itertools import islice
 from typing import Final, NamedTuple
 
 from resourcesync.destination.options import Dependencies
-from resourcesync.destination.planner import ListedEntry, as_unknown, is_unknown
+from resourcesync.destination.planner import ListedEntry, as_suspect
 from resourcesync.errors import StorageError
 from resourcesync.mirror_state.rows import Copy, Fixity, StateTransaction
 from resourcesync.model.digests import (
@@ -44,7 +44,7 @@ def verify_bytes(
     if listed.hash == digests and digests.startswith(_ONE_STRONG) and listed.length == length:
         return Fixity.VERIFIED, None  # the common case, without parsing the digests
     if listed.rivals:
-        judged = [verify_bytes(rival, length, digests) for rival in _rivals_of(listed)]
+        judged = [verify_bytes(rival, length, digests) for rival in listed.candidates()]
         return next((item for item in judged if item[1] is None), judged[-1])
     if listed.length is not None and listed.length != length:
         return Fixity.UNVERIFIED, ("length-mismatch", f"{listed.length} B", f"{length} B")
@@ -59,15 +59,10 @@ def verify_bytes(
     return (Fixity.WEAK if listed.length is not None else Fixity.UNVERIFIED), None
 
 
-def _rivals_of(listed: ListedEntry) -> Iterator[ListedEntry]:
-    for digests, length in listed.rivals:
-        yield listed._replace(hash=digests, length=length, rivals=())
-
-
 def proof_of(listed: ListedEntry) -> Proof:
     """Return the means that an entry gives to check the bytes of its resource."""
     if listed.rivals:
-        return min(map(proof_of, _rivals_of(listed)))
+        return min(map(proof_of, listed.candidates()))
     if is_sha256(listed.hash):  # the common case, without parsing the digests
         return Proof.BYTES
     claims = usable(parse_digests(listed.hash))
@@ -163,12 +158,12 @@ _CHUNK: Final = 1_000
 
 def installed_content(copy: Copy | None) -> CopyContent | None:
     """Return the content that was installed; ``None`` if a killed run left it unknown."""
-    return None if copy is None or is_unknown(copy) else CopyContent(copy.length, copy.digests)
+    return None if copy is None or copy.is_unknown else CopyContent(copy.length, copy.digests)
 
 
 def check_installed(copy: Copy, look: CopyInspector) -> Copy | None:
     """Return the copy with the present signature of its file, which is as installed."""
-    if look.signature(copy.path) == copy.signature and not is_unknown(copy):
+    if look.signature(copy.path) == copy.signature and not copy.is_unknown:
         return copy
     return read_installed(copy, look)
 
@@ -182,23 +177,30 @@ def read_installed(copy: Copy, look: CopyInspector) -> Copy | None:
 
 
 def inspected_copies(equipment: Dependencies, *, dry_run: bool) -> Iterator[Copy]:
-    """Yield all copies as their files are now: those that are not as installed are unknown.
+    """Yield all copies as their files are now.
 
-    The present signatures of the others are recorded, except in a dry run.
+    The present signatures of those that are as installed are recorded, except in a dry run.
     """
     copies = equipment.state.copies()
     with equipment.copies.inspect() as look:
         while group := list(islice(copies, _CHUNK)):
-            found = [_inspected(copy, look) for copy in group]
+            found = [inspected_copy(copy, look) for copy in group]
             pairs = zip(group, found, strict=True)
-            learned = [now for copy, now in pairs if now.signature != copy.signature]
+            sound = ((copy, now) for copy, now in pairs if not now.is_suspect)
+            learned = [now for copy, now in sound if now.signature != copy.signature]
             if learned and not dry_run:
                 equipment.state.commit(StateTransaction(suspect=learned))
             yield from found
 
 
-def _inspected(copy: Copy, look: CopyInspector) -> Copy:
+def inspected_copy(
+    copy: Copy,
+    look: CopyInspector,
+    check: Callable[[Copy, CopyInspector], Copy | None] = check_installed,
+) -> Copy:
+    """Return the copy as its file is now: suspect if it is not as installed."""
     try:
-        return check_installed(copy, look) or as_unknown(copy)
+        sound = check(copy, look)
     except StorageError:  # it cannot be read
-        return as_unknown(copy)
+        return as_suspect(copy)
+    return sound or as_suspect(copy, is_missing=look.signature(copy.path) is None)
