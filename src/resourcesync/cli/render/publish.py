@@ -39,7 +39,7 @@ def _warnings(done: "PublicationResult") -> Iterator[Mapping[str, object]]:
         yield {
             "code": "omitted",
             "message": message + (same if omission.instead else ""),
-            "hint": hint if "symbolic link" in omission.reason else "",
+            "hint": hint if omission.is_link else "",
         }
     if done.retained.unkept:
         files = formatting.counted(done.retained.unkept, "file")
