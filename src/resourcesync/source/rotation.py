@@ -32,7 +32,7 @@ def is_rebase_due(plan: PublicationPlan, policy: Policy, now: int) -> bool:
 
 
 def _is_old(closed: Span, policy: Policy, now: int) -> bool:
-    return 0 < policy.keep * SECOND < now - closed.reached
+    return 0 < policy.keep_seconds * SECOND < now - closed.reached
 
 
 def is_rotation_due(plan: PublicationPlan, policy: Policy, now: int) -> bool:
@@ -103,7 +103,7 @@ def retain(
     retired: tuple[Span, ...] = ()
     if policy.archive:
         dropped = plan.closed[: len(plan.closed) - len(closed)]
-        oldest = now - int((policy.keep + policy.archive) * SECOND)
+        oldest = now - int((policy.keep_seconds + policy.archive) * SECOND)
         retired = tuple(span for span in (*plan.retired, *dropped) if span.reached >= oldest)
     return replace(
         plan, superseded=superseded[-MOST_LISTS:], closed=closed, retired=retired[-MOST_LISTS:]

@@ -331,9 +331,8 @@ def dump(
     """Pack everything that is not packed yet; a second process packs every other package."""
     settings, clock = source.settings, source.clock
     refuse_foreign_dumps(source.catalogue, source.documents)
-    oldest = 0
-    if settings.keep:
-        oldest = to_microseconds(clock.now()) - int(settings.keep * SECOND)
+    keep = int(settings.keep_seconds * SECOND)
+    oldest = to_microseconds(clock.now()) - keep if keep else 0
     size = PackageSize(
         max_bytes=settings.max_package or PackageSize().max_bytes,
         max_entries=min(_MOST_ENTRIES, settings.max_entries),
