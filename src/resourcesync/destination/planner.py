@@ -531,7 +531,7 @@ def count_decisions(
 ) -> DecisionCounts:
     """Count decisions; ``was_absent``: not served to an earlier run, which is accepted."""
     same = create = update = delete = untold = postponed = outdated = 0
-    retained = filtered = size = unsized = missed = absent = 0
+    retained = filtered = size = unsized = may_be_same = missed = absent = 0
     unsure = False
     for decision in decisions:
         match decision:
@@ -543,6 +543,7 @@ def count_decisions(
                 absent += was_absent(row.uri)
                 size += row.length or 0
                 unsized += row.length is None
+                may_be_same += decision.is_conditional
                 unsure = unsure or not (row.hash or row.lastmod is not None)
             case Delete(_, reason):
                 delete += 1
@@ -555,17 +556,9 @@ def count_decisions(
                 postponed += 1
                 outdated += before is not None
                 unsure = unsure or not (task.listed or task.lastmod is not None)
-    plan = PlanSummary(
-        mode=mode,
-        same=same,
-        create=create,
-        update=update,
-        delete=delete,
-        unsignalled=untold,
-        size=size,
-        unsized=unsized,
-        absent=absent,
-    )
+    work = {"same": same, "create": create, "update": update, "delete": delete}
+    sizes = {"size": size, "unsized": unsized, "may_be_same": may_be_same}
+    plan = PlanSummary(mode=mode, **work, **sizes, unsignalled=untold, absent=absent)
     return DecisionCounts(plan, retained, filtered, postponed, outdated, unsure, missed)
 
 

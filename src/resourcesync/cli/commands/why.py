@@ -20,7 +20,7 @@ from resourcesync.cli.output import (
     Screen,
     TextLine,
 )
-from resourcesync.cli.render.pull import step_of_failure
+from resourcesync.errors import quoted
 from resourcesync.model import formatting
 from resourcesync.model.digests import format_digests
 from resourcesync.model.timestamps import from_microseconds
@@ -197,39 +197,39 @@ def _linked(found: "Explanation") -> Iterator[tuple[str, str]]:
         yield "Patched", f"{at}  {how}"
 
 
-_NEXT: Final = {
-    **dict.fromkeys(("LOST", "ALTERED"), ("Next", "resourcesync repair {mirror}")),
-    **dict.fromkeys(("DISAGREES", "REFUSED"), ("Check", "resourcesync validate {lists}")),
-    **dict.fromkeys(
-        ("FAILED", "WAITING", "OUTDATED", "STALE", "SOUND_AGAIN", "UNLISTED", "UNDELETED"),
-        ("Next", "resourcesync pull {mirror}"),
-    ),
-    "UNDECIDED": ("Check", "resourcesync validate {lists}"),
-    "EDITED": ("Next", "move or remove {file}; then: resourcesync pull {mirror}"),
-    "HELD": ("Next", "resourcesync pull {mirror} --dry-run"),  # shows all held deletions
-    "KEPT": ("To remove", "resourcesync repair {mirror} --delete"),
-    "UNASKED": ("Next", "resourcesync why {mirror} {address}"),
-    "UNPROVEN": ("Next", "resourcesync audit {mirror} --method remote"),
-    "AS_LISTED": ("Proof", "its date only; all bytes: resourcesync audit {mirror} --method remote"),
-}
-
-
 def next_step(found: "Explanation", mirror: Path) -> tuple[str, str] | None:
     """Return the next step as a label and a command; ``None`` if there is nothing to do."""
-    verdict, listed = found.verdict.name, found.listed
-    is_proven = verdict == "AS_LISTED" and listed is not None and listed.hash != ""
-    if is_proven or verdict not in _NEXT:
-        return None
-    code = found.pending.code if found.pending is not None and verdict == "FAILED" else ""
-    if step := step_of_failure(code, str(mirror)):
-        return "Next", step
-    (label, text), lists = _NEXT[verdict], found.list_uri or found.source
-    if found.is_retained and verdict in {"LOST", "ALTERED"}:  # it cannot be fetched
-        text += " --delete"
-    values = {"lists": lists, "file": mirror / found.path, "address": found.address}
-    if verdict == "UNASKED" and found.source_error:
-        text = f"when the Source answers: {text}"
-    return label, text.format(mirror=mirror, **values)
+    from resourcesync.cli.render.pull import step_of_failure  # noqa: PLC0415 - no code needs it
+    from resourcesync.destination.audits.explain import ResourceVerdict as Is  # noqa: PLC0415
+
+    verdict, pending, folder = found.verdict, found.pending, quoted(mirror, "MIRROR")
+    is_dated = verdict is Is.AS_LISTED and not (found.listed is not None and found.listed.hash)
+    match verdict:
+        case Is.LOST | Is.ALTERED | Is.KEPT:  # what is retained cannot be fetched
+            is_kept = verdict is Is.KEPT
+            deleting = " --delete" * (is_kept or found.is_retained)
+            return "To remove" if is_kept else "Next", f"resourcesync repair {folder}{deleting}"
+        case Is.DISAGREES | Is.REFUSED | Is.UNDECIDED:
+            lists = quoted(found.list_uri or found.source, "URL")
+            return "Check", f"resourcesync validate {lists}"
+        case Is.FAILED | Is.WAITING | Is.OUTDATED | Is.STALE | Is.SOUND_AGAIN | Is.UNLISTED:
+            code = pending.code if pending is not None and verdict is Is.FAILED else ""
+            return "Next", step_of_failure(code, folder) or f"resourcesync pull {folder}"
+        case Is.EDITED | Is.UNDELETED | Is.HELD:
+            edited = f"move or remove {mirror / found.path}; then: " * (verdict is Is.EDITED)
+            review = " --dry-run" * (verdict is Is.HELD)
+            return "Next", f"{edited}resourcesync pull {folder}{review}"
+        case Is.UNASKED:
+            when = "when the Source answers: " * bool(found.source_error)
+            return "Next", f"{when}resourcesync why {folder} {quoted(found.address, 'URI')}"
+        case Is.UNPROVEN | Is.AS_LISTED:
+            audit = f"resourcesync audit {folder} --method remote"
+            proof = ("Proof", f"its date only; all bytes: {audit}") if is_dated else None
+            return ("Next", audit) if verdict is Is.UNPROVEN else proof
+        case (Is.AS_FETCHED | Is.ABSENT | Is.UNWANTED | Is.GONE | Is.FILTERED) | (
+            Is.UNKNOWN | Is.FOREIGN | Is.OWN
+        ):
+            return None
 
 
 def _explanation_fields(found: "Explanation") -> dict[str, object]:

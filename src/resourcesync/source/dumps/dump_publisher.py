@@ -15,12 +15,7 @@ from resourcesync.model.vocabulary import Capability
 from resourcesync.ports.documents import SecondProcess
 from resourcesync.ports.originals import ResourceContents
 from resourcesync.source import archives, description, dump_record, naming
-from resourcesync.source.document_writer import (
-    DocumentWriter,
-    WrittenDocument,
-    find_orphans,
-    remove_orphans,
-)
+from resourcesync.source.document_writer import DocumentWriter, WrittenDocument
 from resourcesync.source.dump_record import ArchivedDump, DumpRecord, PublishedPackage
 from resourcesync.source.dumps import dump_packages
 from resourcesync.source.dumps.dump_packages import PackedUntil
@@ -28,7 +23,7 @@ from resourcesync.source.dumps.package_writer import Packager
 from resourcesync.source.foreign_documents import refuse_foreign_dumps
 from resourcesync.source.plan import OFFERS, PLAN, Offer, PublicationPlan
 from resourcesync.source.publisher import OpenSource
-from resourcesync.source.rotation import MOST_LISTS
+from resourcesync.source.rotation import MOST_LISTS, find_orphans, remove_orphans
 
 _MOST_ENTRIES: Final = 10_000
 """Most files of one package: a change of one file must not repack all small files."""
