@@ -181,6 +181,7 @@ class Destination:
         """
         if not options.moved:
             return self._locator.known_place(self._dependencies.source, options)
+        before, was_moved = self._sync_state.identity, self._sync_state.moved_from
         found, self._moved_identity = self._locator.locate_moved(
             options.moved, options.all_filters, options.set_name
         )
@@ -194,6 +195,7 @@ class Destination:
             self._sync_state.write(
                 identity=self._moved_identity,
                 moved_from=self._locator.previous_address(options.moved),
+                moved_from_set=None if was_moved or before is None else before.set_uri,
                 found=found,
                 found_at=to_microseconds(self._dependencies.clock.now()),
                 cursor=cursor,
