@@ -257,7 +257,7 @@ PUBLICATION: list[Step] = [
     ("Read it back; only then rename it", "source.read_back:ReadBackCheck"),
     ("Write Capability List and Source Description", "source.description:publish"),
     ("Record the documents that are public", "source.stored_plan:CatalogueNote.write"),
-    ("Delete documents that are out of use for a day", "source.document_writer:remove_orphans"),
+    ("Delete documents that are out of use for a day", "source.rotation:remove_orphans"),
     ("Notify hubs", "source.notifications:notify"),
 ]
 

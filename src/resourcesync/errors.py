@@ -274,16 +274,17 @@ class DiskFullError(StorageError):
     """No space, no quota or no inodes are left."""
 
     default_code = "disk"
+    default_hint = "free disk space, then try again"
+
+
+class TemporaryDiskFullError(DiskFullError):
+    """The disk of the temporary files is full; those of the copies and documents may not be."""
+
+    default_code = "temporary-disk"
+    default_hint = "free disk space, or set TMPDIR to a folder of another disk, then try again"
 
 
 _NO_SPACE: Final = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
-
-
-ROOM: Final = "free disk space, then try again"
-ROOM_IN_TRASH: Final = (
-    "free disk space, such as by emptying the trash, then try again: "
-    "resourcesync trash empty MIRROR --all"
-)
 
 
 def storage_error(error: OSError, doing: str, *, kept: str, code: str = "") -> StorageError:
@@ -293,7 +294,6 @@ def storage_error(error: OSError, doing: str, *, kept: str, code: str = "") -> S
         return DiskFullError(
             f"no space left while {doing:.1000}",
             evidence=(("got", why), ("kept", kept)),
-            hint=ROOM,
         )
     return StorageError(
         f"failed while {doing:.1000}: {why}",

@@ -58,7 +58,7 @@ class SqliteFormat(msgspec.Struct, frozen=True, kw_only=True):
     any_thread: bool = False  # several threads use the connection; they take turns
     retained: str  # what an error leaves as it was
     repair: str  # the hint for a damaged file; ``{path}`` is its path
-    room: str = errors.ROOM  # the hint for a full disk
+    full: type[errors.DiskFullError] = errors.DiskFullError  # the error of a full disk
     bad_row: str = ""
     """The code of an error if a row has wrong types; empty: the file is damaged."""
 
@@ -144,9 +144,8 @@ class SqliteErrors:
         code = getattr(error, "sqlite_errorcode", 0) & 0xFF  # errors of Python itself have none
         in_need = code in {sqlite3.SQLITE_IOERR, *_IN_USE}  # one process alone has it then
         if code == sqlite3.SQLITE_FULL or (in_need and self.has_no_room()):
-            return errors.DiskFullError(
-                f"no space is left for {self._path}", evidence=self._evidence, hint=self._kind.room
-            )
+            message = f"no space is left for {self._path}"
+            return self._kind.full(message, evidence=self._evidence)
         if code in _IN_USE:
             return errors.LockedError(
                 f"another program is writing {self._path}",
@@ -442,7 +441,7 @@ _TEMPORARY: Final = SqliteFormat(
     durability=Durability.SIMPLE,
     retained="nothing was changed",
     repair="try again",
-    room="free disk space, or set TMPDIR to a folder of another disk, then try again",
+    full=errors.TemporaryDiskFullError,
 )
 TEMPORARY_ERRORS: Final = SqliteErrors("a temporary file", _TEMPORARY)
 """The context for connections by ``connect_temporary``."""

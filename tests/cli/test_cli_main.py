@@ -182,7 +182,8 @@ EXPECTED = {
     " SourceNotFoundError BadResponseError ResourceMissingError",
     6: "SourceRefusedError OutOfScopeError",
     7: "SyncError DiscontinuityError ChangesLostError RollbackError",
-    8: "StorageError EngineError DiskFullError StateError MirrorChangedError",
+    8: "StorageError EngineError DiskFullError TemporaryDiskFullError StateError"
+    " MirrorChangedError",
     9: "LockedError",
     10: "BudgetError",
     70: "ResourceSyncError",

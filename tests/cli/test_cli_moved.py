@@ -147,3 +147,21 @@ def test_what_fails_after_a_move_is_told_by_its_present_address(home: Path, said
         assert run(["status", "m", "--json"]) == 0
         assert {each["uri"] for each in rows(said)[1]["failures"]} == failing
         assert failing == {f"{second.url}/b.txt", f"{second.url}/c.txt"}
+
+
+def test_the_command_that_takes_a_wrong_move_of_one_set_back_can_be_pasted(
+    home: Path, said: Said
+) -> None:
+    with TinySource() as first, TinySource() as second:
+        offer(first, SETS)
+        assert run(["pull", first.url, "m", "--set", "maps"]) == 0
+        before = files_of(home / "m")
+        offer(second, {"maps": {"/maps/new.txt": b"new"}, "texts": SETS["texts"]}, at=SOON)
+        assert run(["pull", "m", "--moved", second.url, "--set", "maps"]) == 7
+        back = f"resourcesync pull m --moved {first.url}"
+        assert f"if the Source did not move: {back}\n" in said.readouterr().out
+        assert run(["status", "m"]) == 0
+        assert f"If the Source did not move: {back}\n" in said.readouterr().out
+
+        assert run(back.split()[1:]) == 0
+    assert before.items() <= files_of(home / "m").items()

@@ -322,10 +322,11 @@ def test_mirrors_of_a_set_that_moves_within_its_site_follow_by_the_proposed_comm
         moved = f"{address}x/files/"
         assert run(["publish", "www/x/files", "--url", moved, "-o", "site=www"]) == 0
         assert run(["publish", "metadata", "-q"]) == 0
-        proposed = f"pull MIRROR --moved {address} --set files; those of --all-sets: "
+        files = f"{moved}resourcesync/capabilitylist.xml"
+        proposed = f"pull MIRROR --moved {address} --set {files}; those of --all-sets: "
         assert f"{proposed}resourcesync pull FOLDER --moved {address}\n" in said.readouterr().err
 
-        for move in (["one", "--moved", address, "--set", "files"], ["all", "--moved", address]):
+        for move in (["one", "--moved", address, "--set", files], ["all", "--moved", address]):
             assert run(["pull", *move, "-q"]) == 0
         by_set = ["other", "--moved", moved], ["other", "--moved", address, "--set", "files"]
         assert [run(["pull", *move, "-q"]) for move in by_set] == [0, 0]

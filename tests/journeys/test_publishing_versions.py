@@ -13,7 +13,7 @@ from resourcesync.adapters.system import SystemClock
 from resourcesync.app.serving import applications
 from resourcesync.app.serving.published_tree import any_settings
 from resourcesync.cli.main import run
-from resourcesync.source.publication_settings import CATALOGUE, YEAR
+from resourcesync.source.publication_settings import CATALOGUE
 from tests.support.commands.command_line import Said, rows
 
 PUBLIC = Path("public")
@@ -173,9 +173,11 @@ def test_without_versions_a_change_dump_begins_after_what_is_gone_and_then_keeps
 
 def test_versions_that_are_turned_on_later_are_told_of_by_a_new_resource_list(said: Said) -> None:
     assert run(["publish", "public", "--url", "https://museum.example", "-q"]) == 0
-    assert any_settings(PUBLIC / CATALOGUE).keep == YEAR
+    assert any_settings(PUBLIC / CATALOGUE).keep_seconds == 365 * 86_400
     assert run(["publish", "public", "--versions", "-q"]) == 0
-    assert any_settings(PUBLIC / CATALOGUE).keep == 0  # each version stays listed
+    assert any_settings(PUBLIC / CATALOGUE).keep_seconds == 0  # each version stays listed
+    assert run(["publish", "public", "-o", "keep=365d", "-q"]) == 0
+    assert any_settings(PUBLIC / CATALOGUE).keep_seconds == 365 * 86_400
 
     text = (PUBLIC / "resourcesync/resourcelist.xml").read_text()
     assert text.count('rel="memento"') == text.count('rel="timegate"') == 3

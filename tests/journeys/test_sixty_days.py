@@ -57,7 +57,7 @@ def test_no_copy_is_lost_in_sixty_days_and_no_day_is_called_in_sync_that_is_not(
 
 DAY = 86_400.0
 CLOSING = Policy(rotate=DAY, keep=14 * DAY, rebase_every=7 * DAY)
-DEFAULT = Policy(keep=decode_settings(None).keep / 36.5)
+DEFAULT = Policy(keep=decode_settings(None).keep_seconds / 36.5)
 """The default of a Source that is too large for a Resource List with each change; days, not years.
 """
 WRONG = {10: 20_000, 14: -2, 18: -400}

@@ -68,8 +68,9 @@ def test_head_is_get_without_the_bytes(app: ASGIApp, path: str) -> None:
 @pytest.mark.parametrize(
     ("name", "caching"),
     [
-        ("resourcelist-000123-0001.xml", "max-age=31536000, immutable"),
-        ("resourcelist-20260102T030405Z-0012.xml", "max-age=31536000, immutable"),
+        ("resourcelist-20260102T030405000000Z-0012.xml", "max-age=31536000, immutable"),
+        ("changelist_2026-01-02T030405Z.xml", "max-age=31536000, immutable"),
+        ("resourcelist-about-0001.xml", "no-cache"),
         ("resourcelist.xml", "no-cache"),
         ("changelist-000001.xml", "no-cache"),
         ("changelist-000001-0001.xml", "no-cache"),

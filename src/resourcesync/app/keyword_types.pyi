@@ -40,7 +40,7 @@ class PublisherOptions(TypedDict, total=False):
     max_bytes: int | str
     change_lists: Literal["append", "per-run", "archive"]
     rotate: float | str
-    keep: float | str
+    keep: float | str | None
     resource_list: bool
     rebase_every: float | str
     rebase_up_to: int

@@ -34,8 +34,6 @@ from resourcesync.destination.sync_state import MirrorIdentity, SyncState, gone_
 from resourcesync.discovery.sets import SourceLists
 from resourcesync.discovery.uris import origin
 from resourcesync.errors import (
-    ROOM,
-    ROOM_IN_TRASH,
     BudgetError,
     ConfigurationError,
     DiskFullError,
@@ -56,6 +54,10 @@ if TYPE_CHECKING:
 
 _LISTS_MOVED_ERRORS: Final = (ResourceMissingError, UnexpectedDocumentError, NotAListError)
 """Errors at a list's stored address that may mean that the Source moved its lists."""
+_ROOM_IN_TRASH: Final = (
+    "free disk space, such as by emptying the trash, then try again: "
+    "resourcesync trash empty MIRROR --all"
+)
 _IF_MOVED: Final = "if the Source moved, follow it: resourcesync pull MIRROR --moved URL"
 
 
@@ -110,10 +112,10 @@ class Destination:
             self._dependencies.check_folder()
             yield
         except BaseException as error:
-            if isinstance(error, DiskFullError) and error.hint == ROOM:
+            if type(error) is DiskFullError:  # it may be that of the trash
                 with suppress(StorageError):  # it cannot be read then
                     if self._dependencies.state.has_trash():
-                        error.hint = ROOM_IN_TRASH
+                        error.hint = _ROOM_IN_TRASH
             is_kept = self._sync_state.identity is not None or self._dependencies.is_expected
             is_of_mirror = is_kept and not isinstance(error, ConfigurationError)
             if is_of_mirror and not options.dry_run:
@@ -179,6 +181,7 @@ class Destination:
         """
         if not options.moved:
             return self._locator.known_place(self._dependencies.source, options)
+        before, was_moved = self._sync_state.identity, self._sync_state.moved_from
         found, self._moved_identity = self._locator.locate_moved(
             options.moved, options.all_filters, options.set_name
         )
@@ -192,6 +195,7 @@ class Destination:
             self._sync_state.write(
                 identity=self._moved_identity,
                 moved_from=self._locator.previous_address(options.moved),
+                moved_from_set=None if was_moved or before is None else before.set_uri,
                 found=found,
                 found_at=to_microseconds(self._dependencies.clock.now()),
                 cursor=cursor,

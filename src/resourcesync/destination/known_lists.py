@@ -116,7 +116,8 @@ class ListLocator:
                 f" {errors.quoted(equipment.folder, 'DIR')}",
                 code="not-a-mirror",
             )
-        choice = SetChoice(requested=set_name, folder=equipment.folder, is_moved=True)
+        requested = set_name or self._sync_state.set_before_move(address)
+        choice = SetChoice(requested=requested, folder=equipment.folder, is_moved=True)
         found = self._discover(address, choice, filters)
         if found.superseded_by:
             raise errors.NotAListError(

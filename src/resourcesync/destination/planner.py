@@ -533,7 +533,7 @@ def count_decisions(
 ) -> DecisionCounts:
     """Count decisions; ``was_absent``: not served to an earlier run, which is accepted."""
     same = create = fetched = delete = untold = postponed = outdated = 0
-    retained = filtered = size = unsized = missed = absent = 0
+    retained = filtered = size = unsized = may_be_same = missed = absent = 0
     unsure = False
     for decision in decisions:
         match decision:
@@ -545,6 +545,7 @@ def count_decisions(
                 absent += was_absent is not None and was_absent(row.uri)
                 size += row.length or 0
                 unsized += row.length is None
+                may_be_same += decision.is_conditional
                 unsure = unsure or not (row.hash or row.lastmod is not None)
             case Delete(_, reason):
                 delete += 1
@@ -566,6 +567,7 @@ def count_decisions(
         unsignalled=untold,
         size=size,
         unsized=unsized,
+        may_be_same=may_be_same,
         absent=absent,
     )
     return DecisionCounts(plan, retained, filtered, postponed, outdated, unsure, missed)

@@ -62,7 +62,8 @@ class PlanSummary(msgspec.Struct, frozen=True, kw_only=True):
     """Plan of a pull, in numbers.
 
     ``unsignalled`` deletions are reported by no Change List. ``unsized`` fetches have no listed
-    length. ``absent``, counted in a dry run, were not served to an earlier run, which is accepted.
+    length; those that ``may_be_same`` send a condition. ``absent``, counted in a dry run, were not
+    served to an earlier run, which is accepted.
     """
 
     mode: Mode
@@ -73,6 +74,7 @@ class PlanSummary(msgspec.Struct, frozen=True, kw_only=True):
     unsignalled: int = 0
     size: int = 0
     unsized: int = 0
+    may_be_same: int = 0
     absent: int = 0
 
 

@@ -418,7 +418,9 @@ def fetch_planned(
     done.spent = pull.budget.spent
 
 
-_REPORTED: Final = ("mode", "same", "create", "update", "delete", "unsized", "absent")
+_REPORTED: Final = (
+    *("mode", "same", "create", "update", "delete", "unsized", "may_be_same", "absent"),
+)
 _KINDS: Final = (planner.Fetch, planner.Delete, planner.Retain)
 _DECODERS: Final[tuple[msgspec.msgpack.Decoder[planner.ReviewedDecision], ...]] = tuple(
     map(msgspec.msgpack.Decoder, _KINDS)

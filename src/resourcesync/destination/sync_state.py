@@ -23,6 +23,7 @@ from resourcesync.destination.reports import MirrorState as MirrorWord
 from resourcesync.destination.scope_and_filters import Filters, Scope
 from resourcesync.discovery.sets import SourceLists
 from resourcesync.discovery.uris import (
+    is_same,
     known_uri,
     longest_first,
     moved_folders,
@@ -209,6 +210,11 @@ class SyncState:
     def moved_from(self) -> str:
         """The Source's address when the mirror was last in sync, if it moved since; else empty."""
         return self._state.note("moved-from") or ""
+
+    def set_before_move(self, address: str) -> str:
+        """Return the set that was followed at the address before a move; empty elsewhere."""
+        is_back = is_same(address, self.moved_from)
+        return (self._state.note("moved-from-set") or "") if is_back else ""
 
     @property
     def relocated_uris(self) -> tuple[str, ...]:

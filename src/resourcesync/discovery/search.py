@@ -18,7 +18,6 @@ from resourcesync.discovery.document_fetcher import (
     fetch,
 )
 from resourcesync.discovery.sets import ANY, OfferedSet, choose
-from resourcesync.documents.blocks import TEXT_HINT
 from resourcesync.model.entries import Part
 from resourcesync.model.vocabulary import WELL_KNOWN_PATH, Capability, Relation
 
@@ -113,13 +112,7 @@ class Search(Generic[T]):
             )
         self._goal = _SearchGoal(address, use, several)
         self._folders = [uris.folder_of(address)]
-        try:
-            found = next((found for found in self._search() if found is not None), None)
-        except errors.MalformedDocumentError as error:
-            if error.hint == TEXT_HINT:  # such as llms.txt
-                site = errors.quoted(urljoin(address, "/"), "https://HOST/")
-                error.hint += f"; or follow the site: resourcesync pull {site}"
-            raise
+        found = next((found for found in self._search() if found is not None), None)
         if found is None:
             raise self._failure(address)
         return found

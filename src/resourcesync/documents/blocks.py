@@ -35,7 +35,7 @@ _FIRST_ADDRESS: Final = re.compile(
 )
 TEXT_HINT: Final = (
     "a text sitemap has one absolute address on each line, in UTF-8, and nothing else: ask the"
-    " operator of the site, or give the address of another sitemap"
+    " operator of the site, or give the address of another sitemap, or of the site"
 )
 
 

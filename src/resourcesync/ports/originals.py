@@ -40,10 +40,12 @@ class Omission(msgspec.Struct, frozen=True, kw_only=True):
 
     Attributes:
         instead: Another name that means the same resource, and is published; empty for none.
+        is_link: True for a symbolic link.
     """
 
     name: str
     reason: str
+    is_link: bool = False
     instead: str = ""
 
 

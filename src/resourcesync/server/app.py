@@ -29,11 +29,11 @@ from resourcesync.errors import ConfigurationError, StorageError
 from resourcesync.model.vocabulary import WELL_KNOWN_PATH
 from resourcesync.ports import Clock
 from resourcesync.server import asgi, files
-from resourcesync.server.caching import document_caching
+from resourcesync.server.caching import FOREVER, NO_CACHE
 from resourcesync.server.entry_fields import EntryFields, FindEntry
 from resourcesync.server.file_sender import FileSender, ServedLocation, storage_error_response
 from resourcesync.server.front_page import front_page
-from resourcesync.source.naming import is_sitemap
+from resourcesync.source.naming import FOLDER, is_immutable, is_sitemap
 
 _LINKABLE: Final = re.compile(r"https?://[!#-;=?-Z_a-z~%\[\]@]+")
 
@@ -241,7 +241,8 @@ class Application:
             folder, names = self._sitemaps, path
         elif not names or files.is_hidden(names) or _kind(names[-1]) is None:
             return None
-        kind, caching = _kind(path[-1]) or _XML, document_caching(path[-1])
+        kind, is_final = _kind(path[-1]) or _XML, is_immutable(FOLDER + path[-1].decode("latin-1"))
+        caching = FOREVER if is_final else NO_CACHE
         encodable = not path[-1].endswith(b".zip")
         varying = _VARY if encodable else {}
         headers = asgi.raw_headers(kind, caching, self._link_field(path), varying, asgi.NOSNIFF)

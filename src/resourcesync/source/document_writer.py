@@ -1,8 +1,8 @@
-"""Writer of a Source's documents: compares, writes, reads back, records; and removes orphans."""
+"""Writer of a Source's documents: compares, writes, reads back, records."""
 
 import hashlib
 import logging
-from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from datetime import datetime
 from typing import Any, BinaryIO, Final
@@ -16,10 +16,9 @@ from resourcesync.errors import StateError
 from resourcesync.model.entries import Entry, Header
 from resourcesync.model.vocabulary import Capability, Dialect
 from resourcesync.ports.documents import DocumentStore
-from resourcesync.source.naming import LIST_HEADS, SourceNaming
+from resourcesync.source.naming import SourceNaming
 from resourcesync.source.paging import Block, blocks
 from resourcesync.source.read_back import ReadBackCheck
-from resourcesync.source.rotation import GRACE
 from resourcesync.source.stored_plan import DocumentRecord
 
 _log: Final = logging.getLogger(__name__)
@@ -322,36 +321,3 @@ class _DocumentContent:
         if running.hexdigest() != known.digest:
             raise _AlteredError
         self.entries = known.entries
-
-
-def find_orphans(
-    documents: DocumentStore,
-    wanted: Container[str],
-    known: Container[str],
-    before: Mapping[str, int],
-    now: int,
-    is_ours: Callable[[str], bool],
-) -> dict[str, int]:
-    """Return our own stored documents that nothing refers to, and since when."""
-    return {
-        name: min(before.get(name, now), now)
-        for name in documents.names()
-        if name not in wanted and (name in known or name in before or is_ours(name))
-    }
-
-
-def remove_orphans(documents: DocumentStore, found: Mapping[str, int], now: int) -> dict[str, int]:
-    """Remove the documents that were unreferenced for a day; return the rest.
-
-    Till then somebody may still be reading one. A head that is no longer offered is removed at
-    once: to its followers it would say for ever that nothing is new. A follower that finds it gone
-    starts discovery again, and the documents below it still exist.
-    """
-    left = dict(found)
-    for name, since in found.items():
-        if name not in LIST_HEADS and now - since <= GRACE:
-            continue
-        _log.info("removing %s, which is no longer listed anywhere", name)
-        documents.delete(name)
-        del left[name]
-    return left

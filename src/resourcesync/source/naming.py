@@ -1,7 +1,6 @@
 """Names of a Source's documents, and their public addresses.
 
-Names are those of the ``DocumentStore``. Heads keep their names for ever and are replaced; the
-others never change once they are complete, so they may be cached for ever.
+Names are those of the ``DocumentStore``. Heads keep their names for ever and are replaced.
 """
 
 import re
@@ -183,6 +182,11 @@ def is_document(name: str) -> bool:
 def is_replaceable(name: str) -> bool:
     """True if only this package makes such a name, and it is not that of a head."""
     return any(pattern.fullmatch(name) is not None for pattern in (_PART, _NUMBERED, _DATED))
+
+
+def is_immutable(name: str) -> bool:
+    """True if what has such a name is never written again; an open Change List grows."""
+    return any(pattern.fullmatch(name) is not None for pattern in (_PART, _DATED, _PACKAGE))
 
 
 def _folder(uri: str) -> str:

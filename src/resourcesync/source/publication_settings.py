@@ -39,7 +39,7 @@ MIRROR_SCHEME: Final = "mirror:"
 """Prefixes that distinguish other inputs of a publication from a folder."""
 MAX_REBASED: Final = 10_000
 """Entries of a Resource List that is written again with each change, at most, by default."""
-YEAR: Final = 365 * 86_400.0
+_YEAR: Final = 365 * 86_400.0
 """Seconds for which closed Change Lists stay, by default: without an end, all of them would."""
 MAX_PACKAGE: Final = 1_000_000_000_000
 VERSIONS_FOLDER: Final = f"{OWN_FOLDER}/versions"
@@ -84,14 +84,14 @@ class Policy(PageLimits, frozen=True, kw_only=True):
     ] = ChangeLists.APPEND
     rotate: Annotated[float, Setting("Close an open Change List at this age.", _DOC, DURATION)] = 0
     keep: Annotated[
-        float,
+        float | None,
         Setting(
             "Remove closed Change Lists of this age, and first write again a Resource List that is"
             " older; default: 365d, or never (0) where versions are stored.",
             _DOC,
             DURATION,
         ),
-    ] = 0
+    ] = None
     resource_list: Annotated[
         bool,
         Setting(
@@ -146,7 +146,7 @@ class Policy(PageLimits, frozen=True, kw_only=True):
     def __post_init__(self) -> None:
         """Refuse impossible choices."""
         super().__post_init__()
-        if min(self.rotate, self.keep, self.rebase_every, self.archive) < 0:
+        if min(self.rotate, self.keep_seconds, self.rebase_every, self.archive) < 0:
             raise ConfigurationError("an age is never below zero")
         if self.dialect not in DIALECTS:
             known = ", ".join(DIALECTS)
@@ -167,6 +167,11 @@ class Policy(PageLimits, frozen=True, kw_only=True):
                 "a Resource List that is not published is never written again",
                 hint="leave out rebase_every, or resource_list=false",
             )
+
+    @property
+    def keep_seconds(self) -> float:
+        """The age at which closed Change Lists are removed."""
+        return self.keep or 0
 
     @property
     def sitemap_name(self) -> str:
@@ -351,6 +356,16 @@ class PublicationSettings(Policy, frozen=True, kw_only=True):
     ] = False
 
     @property
+    def keep_seconds(self) -> float:
+        """The age at which closed Change Lists are removed: their versions would be, too."""
+        return (0 if self.versions else _YEAR) if self.keep is None else self.keep
+
+    @property
+    def set_uri(self) -> str:
+        """The address that distinguishes this set from those beside it."""
+        return self.names.uri(naming.CAPABILITY_LIST)
+
+    @property
     def names(self) -> naming.SourceNaming:
         """The addresses of what is published."""
         return naming.SourceNaming(
@@ -393,7 +408,7 @@ def decode_settings(text: str | None) -> PublicationSettings:
     """Return the settings of a note, or the defaults of a first publication."""
     try:
         return (
-            PublicationSettings(rebase_up_to=MAX_REBASED, keep=YEAR)
+            PublicationSettings(rebase_up_to=MAX_REBASED)
             if text is None
             else msgspec.json.decode(text, type=PublicationSettings)
         )

@@ -15,12 +15,7 @@ from resourcesync.model.vocabulary import Capability, ChangeKind
 from resourcesync.ports import Clock
 from resourcesync.ports.documents import DocumentStore
 from resourcesync.source import archives, change_list, description, naming, resource_list, rotation
-from resourcesync.source.document_writer import (
-    DocumentWriter,
-    WrittenDocument,
-    find_orphans,
-    remove_orphans,
-)
+from resourcesync.source.document_writer import DocumentWriter, WrittenDocument
 from resourcesync.source.publication_settings import Policy, PublicationSettings
 from resourcesync.source.stored_plan import (
     OFFERS,
@@ -166,7 +161,7 @@ class ListPublisher:
 
     def _record(self, before: PublicationRecord | None, after: PublicationRecord) -> None:
         now = to_microseconds(self._clock.now())
-        orphans = remove_orphans(self._source.documents, after.orphans, now)
+        orphans = rotation.remove_orphans(self._source.documents, after.orphans, now)
         after = replace(after, orphans=orphans)
         if after != before:
             RECORD.write(self._catalogue, after)
@@ -350,7 +345,7 @@ class _PublicationRun:
             parts=lists.parts,
             sitemap=lists.pages,
             documents={name: written for name, written in known.items() if name in wanted},
-            orphans=find_orphans(
+            orphans=rotation.find_orphans(
                 self._documents, wanted, known, former, now, naming.is_replaceable
             ),
         )

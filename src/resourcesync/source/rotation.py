@@ -1,14 +1,18 @@
-"""Rotation of lists: which are due again, closed, superseded, archived and dropped, by policy."""
+"""Rotation of lists: which are due again, closed, superseded, archived, dropped and removed."""
 
-from collections.abc import Iterable
+import logging
+from collections.abc import Callable, Container, Iterable, Mapping
 from typing import Final
 
 from msgspec.structs import replace
 
 from resourcesync.model.timestamps import SECOND
+from resourcesync.ports.documents import DocumentStore
+from resourcesync.source.naming import LIST_HEADS
 from resourcesync.source.publication_settings import Policy
 from resourcesync.source.stored_plan import PublicationPlan, Span, SupersededList
 
+_log: Final = logging.getLogger(__name__)
 GRACE: Final = 24 * 3_600 * 1_000_000
 """Delay before unlisted documents are removed, for those still reading them; microseconds."""
 COALESCED: Final = 3_600 * 1_000_000
@@ -32,7 +36,7 @@ def is_rebase_due(plan: PublicationPlan, policy: Policy, now: int) -> bool:
 
 
 def _is_old(closed: Span, policy: Policy, now: int) -> bool:
-    return 0 < policy.keep * SECOND < now - closed.reached
+    return 0 < policy.keep_seconds * SECOND < now - closed.reached
 
 
 def is_rotation_due(plan: PublicationPlan, policy: Policy, now: int) -> bool:
@@ -103,8 +107,41 @@ def retain(
     retired: tuple[Span, ...] = ()
     if policy.archive:
         dropped = plan.closed[: len(plan.closed) - len(closed)]
-        oldest = now - int((policy.keep + policy.archive) * SECOND)
+        oldest = now - int((policy.keep_seconds + policy.archive) * SECOND)
         retired = tuple(span for span in (*plan.retired, *dropped) if span.reached >= oldest)
     return replace(
         plan, superseded=superseded[-MOST_LISTS:], closed=closed, retired=retired[-MOST_LISTS:]
     )
+
+
+def find_orphans(
+    documents: DocumentStore,
+    wanted: Container[str],
+    known: Container[str],
+    before: Mapping[str, int],
+    now: int,
+    is_ours: Callable[[str], bool],
+) -> dict[str, int]:
+    """Return our own stored documents that nothing refers to, and since when."""
+    return {
+        name: min(before.get(name, now), now)
+        for name in documents.names()
+        if name not in wanted and (name in known or name in before or is_ours(name))
+    }
+
+
+def remove_orphans(documents: DocumentStore, found: Mapping[str, int], now: int) -> dict[str, int]:
+    """Remove the documents that were unreferenced for a day; return the rest.
+
+    Till then somebody may still be reading one. A head that is no longer offered is removed at
+    once: to its followers it would say for ever that nothing is new. A follower that finds it gone
+    starts discovery again, and the documents below it still exist.
+    """
+    left = dict(found)
+    for name, since in found.items():
+        if name not in LIST_HEADS and now - since <= GRACE:
+            continue
+        _log.info("removing %s, which is no longer listed anywhere", name)
+        documents.delete(name)
+        del left[name]
+    return left

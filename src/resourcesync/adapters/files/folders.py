@@ -138,7 +138,7 @@ _MAX_HOPS: Final = 8
 
 
 class LinkNotFollowedError(Exception):
-    """A link that is not published; its message is the reason."""
+    """A symbolic link that is not published; its message is the reason."""
 
 
 def resolve_link(root: int, real_root: str, names: tuple[str, ...]) -> tuple[str, ...]:

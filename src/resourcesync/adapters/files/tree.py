@@ -268,10 +268,13 @@ class FileTreeOriginals(Originals):
         (name,) = names_and_uris.names_of([key])
         try:
             found = os.lstat(name, dir_fd=descriptor)
-            if found[stat.ST_MODE] & _KIND != stat.S_IFREG:
-                found = self._stat_link_target((*folder.names, name), found)
+            if found[stat.ST_MODE] & _KIND == stat.S_IFLNK:
+                found = self._stat_link_target((*folder.names, name))
+            elif found[stat.ST_MODE] & _KIND != stat.S_IFREG:
+                self._omit(folder.path + name, "not a regular file: a socket, a pipe or a device")
+                return None
         except LinkNotFollowedError as reason:
-            self._omit(folder.path + name, str(reason))
+            self._omit(folder.path + name, str(reason), is_link=True)
             return None
         except OSError as error:
             if error.errno in GONE:
@@ -279,10 +282,7 @@ class FileTreeOriginals(Originals):
             raise listing_error(folder.path + name, error) from error
         return found
 
-    def _stat_link_target(self, names: tuple[str, ...], found: os.stat_result) -> os.stat_result:
-        """Return the status of a link's target; ``found`` is not a regular file itself."""
-        if not stat.S_ISLNK(found.st_mode):
-            raise LinkNotFollowedError("not a regular file: a socket, a pipe or a device")
+    def _stat_link_target(self, names: tuple[str, ...]) -> os.stat_result:
         with opened(open_root(self._root)) as root:
             names = self._resolve(root, names)
             with opened(open_below(root, names[:-1])) as folder:
@@ -297,9 +297,9 @@ class FileTreeOriginals(Originals):
             raise LinkNotFollowedError("a symbolic link to a file that is not published")
         return names
 
-    def _omit(self, name: str, reason: str) -> None:
+    def _omit(self, name: str, reason: str, *, is_link: bool = False) -> None:
         if reason != LEFT_OUT and len(self._omissions) < MAX_OMISSIONS:
-            self._omissions.append(Omission(name=name, reason=reason))
+            self._omissions.append(Omission(name=name, reason=reason, is_link=is_link))
 
     def measure(self, original: Original) -> tuple[Resource, str]:
         """Read a file once; return the resource with its digests, and its fingerprint.

@@ -30,7 +30,6 @@ from resourcesync.source.publication_settings import (
     CATALOGUE,
     INPUT_NOTE,
     NOTE,
-    YEAR,
     PublicationSettings,
     decode_settings,
 )
@@ -353,9 +352,7 @@ def merge_settings(
     root: Path, known: PublicationSettings, chosen: Mapping[str, object]
 ) -> PublicationSettings:
     """Return the settings in force."""
-    with_versions = chosen.get("versions") and not known.versions and known.keep == YEAR
-    # What no list names is no longer stored: not by default.
-    settings = structs.replace(known, **{**({"keep": 0.0} if with_versions else {}), **chosen})
+    settings = structs.replace(known, **chosen)
     if settings.out != known.out and known.url:
         settings = structs.replace(
             settings, earlier=tuple(sorted({*known.earlier, known.out} - {settings.out}))

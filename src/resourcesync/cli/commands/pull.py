@@ -203,7 +203,7 @@ def _folder_name(address: str) -> str:
 class _PullView:
     def __init__(self, renderer: "PullRenderer", screen: Screen) -> None:
         self._words, self._screen = renderer, screen
-        self._plan: dict[str, Any] = {}
+        self._plan: Mapping[str, object] = {}
 
     def show(self, puller: Puller, target: PullTarget, report: Reporter) -> CommandOutcome:
         """Pull a mirror, or those of its sets, and return the outcome."""
@@ -216,9 +216,7 @@ class _PullView:
                 fate = "are deleted" if goes else "stay; --delete absent deletes them"
                 self._words.fate = fate if fields["sitemap"] and self._words.first else ""
             elif event == "plan":
-                self._plan = dict(fields)
-            elif fields.get("may_be_same"):
-                self._plan["may_be_same"] = self._plan.get("may_be_same", 0) + 1
+                self._plan = fields
             report(event, fields)
 
         ended: list[BatchResult] = []

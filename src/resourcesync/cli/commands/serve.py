@@ -129,7 +129,7 @@ def _serve(tree: Path, values: Mapping[str, Any], screen: Screen) -> CommandOutc
 
     def ready(uri: str, admin: str = "") -> None:
         address = values["url"] or uri
-        if _address_parts(address)[:3] == _address_parts(uri)[:3]:
+        if _address_parts(address)[0] == _address_parts(uri)[0]:
             address = uri  # no proxy is in front: below another path there is nothing
         is_same = _address_parts(found.base) == _address_parts(address)
         # A pull from another address than that of the lists would be refused.
@@ -182,9 +182,9 @@ def _render(event: str, fields: Mapping[str, object]) -> Iterator[TextLine]:
 
 def _address_warning(tree: Path, base: str, address: str) -> dict[str, object]:
     """Return the warning that the lists name another address than the one served."""
-    *server, path = _address_parts(base)
+    server, path = _address_parts(base)
     hint = f"resourcesync publish {tree} --url {address}"
-    if server == list(_address_parts(address)[:3]):  # its own: a site has sets below paths
+    if server == _address_parts(address)[0]:  # its own: a site has sets below paths
         hint = f"move it to SITE{path}: resourcesync publish SITE{path} --url {base} -o site=SITE"
         hint += "; then: resourcesync serve SITE"
     else:
@@ -200,12 +200,12 @@ def _address_warning(tree: Path, base: str, address: str) -> dict[str, object]:
     }
 
 
-def _address_parts(address: str) -> tuple[str, str, int | None, str]:
-    """Return what two addresses have in common that are the same for a Destination."""
+def _address_parts(address: str) -> tuple[tuple[str, str, int | None], str]:
+    """Return the server and the path of an address, as a Destination compares them."""
     try:
         parts = urlsplit(address)
         host, port = parts.hostname or "", parts.port
     except ValueError:
-        return ("", address, None, "")
+        return ("", address, None), ""
     default = {"http": 80, "https": 443}.get(parts.scheme)
-    return (parts.scheme, host, port or default, parts.path.rstrip("/"))
+    return (parts.scheme, host, port or default), parts.path.rstrip("/")

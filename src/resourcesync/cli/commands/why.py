@@ -20,7 +20,7 @@ from resourcesync.cli.output import (
     Screen,
     TextLine,
 )
-from resourcesync.cli.render.pull import step_of_failure
+from resourcesync.errors import quoted
 from resourcesync.model import formatting
 from resourcesync.model.digests import format_digests
 from resourcesync.model.timestamps import from_microseconds
@@ -197,40 +197,48 @@ def _linked(found: "Explanation") -> Iterator[tuple[str, str]]:
         yield "Patched", f"{at}  {how}"
 
 
-_NEXT: Final = {
-    **dict.fromkeys(("LOST", "ALTERED"), ("Next", "resourcesync repair {mirror}")),
-    **dict.fromkeys(("DISAGREES", "REFUSED"), ("Check", "resourcesync validate {lists}")),
-    **dict.fromkeys(
-        ("FAILED", "WAITING", "OUTDATED", "STALE", "SOUND_AGAIN", "UNLISTED", "UNDELETED"),
-        ("Next", "resourcesync pull {mirror}"),
-    ),
-    "UNDECIDED": ("Check", "resourcesync validate {lists}"),
-    "EDITED": ("Next", "move or remove {file}; then: resourcesync pull {mirror}"),
-    "HELD": ("Next", "resourcesync pull {mirror} --dry-run"),  # shows all held deletions
-    "KEPT": ("To remove", "resourcesync repair {mirror} --delete"),
-    "UNASKED": ("Next", "resourcesync why {mirror} {address}"),
-    "UNPROVEN": ("Next", "resourcesync audit {mirror} --method remote"),
-    "AS_LISTED": ("Proof", "its date only; all bytes: resourcesync audit {mirror} --method remote"),
-}
-
-
 def next_step(found: "Explanation", mirror: Path) -> tuple[str, str] | None:
     """Return the next step as a label and a command; ``None`` if there is nothing to do."""
-    verdict, listed = found.verdict.name, found.listed
-    is_proven = verdict == "AS_LISTED" and listed is not None and listed.hash != ""
-    is_open = found.is_source_read and not found.is_absence_proven
-    if is_proven or verdict not in _NEXT or (found.is_retained and is_open):  # none would help
-        return None
-    code = found.pending.code if found.pending is not None and verdict == "FAILED" else ""
-    if step := step_of_failure(code, str(mirror)):
-        return "Next", step
-    (label, text), lists = _NEXT[verdict], found.list_uri or found.source
-    if found.is_retained and verdict in {"LOST", "ALTERED"}:  # it cannot be fetched
-        text += " --delete"
-    values = {"lists": lists, "file": mirror / found.path, "address": found.address}
-    if verdict == "UNASKED" and found.source_error:
-        text = f"when the Source answers: {text}"
-    return label, text.format(mirror=mirror, **values)
+    from resourcesync.destination.audits.explain import ResourceVerdict as Is  # noqa: PLC0415
+
+    folder, listed = quoted(mirror, "MIRROR"), found.listed
+    if found.is_retained and found.is_source_read and not found.is_absence_proven:
+        return None  # nothing would help
+    if found.verdict is Is.AS_LISTED and not (listed is not None and listed.hash):
+        return "Proof", f"its date only; all bytes: resourcesync audit {folder} --method remote"
+    if found.verdict is Is.KEPT:
+        return "To remove", f"resourcesync repair {folder} --delete"
+    if found.verdict is Is.UNASKED:
+        when = "when the Source answers: " if found.source_error else ""
+        return "Next", f"{when}resourcesync why {folder} {quoted(found.address, 'URI')}"
+    return _step_after(found, folder, mirror / found.path)
+
+
+def _step_after(found: "Explanation", folder: str, file: Path) -> tuple[str, str] | None:
+    from resourcesync.cli.render.pull import step_of_failure  # noqa: PLC0415 - no code needs it
+    from resourcesync.destination.audits.explain import ResourceVerdict as Is  # noqa: PLC0415
+
+    match found.verdict:
+        case Is.LOST | Is.ALTERED:  # what is retained cannot be fetched
+            return "Next", f"resourcesync repair {folder}{' --delete' if found.is_retained else ''}"
+        case Is.DISAGREES | Is.REFUSED | Is.UNDECIDED:
+            lists = quoted(found.list_uri or found.source, "URL")
+            return "Check", f"resourcesync validate {lists}"
+        case Is.EDITED:
+            return "Next", f"move or remove {file}; then: resourcesync pull {folder}"
+        case Is.HELD:  # shows all held deletions
+            return "Next", f"resourcesync pull {folder} --dry-run"
+        case Is.UNPROVEN:
+            return "Next", f"resourcesync audit {folder} --method remote"
+        case (Is.FAILED | Is.WAITING | Is.OUTDATED | Is.STALE | Is.SOUND_AGAIN) | (
+            Is.UNLISTED | Is.UNDELETED
+        ):
+            code = found.pending.code if found.pending and found.verdict is Is.FAILED else ""
+            return "Next", step_of_failure(code, folder) or f"resourcesync pull {folder}"
+        case (Is.AS_FETCHED | Is.AS_LISTED | Is.ABSENT | Is.UNWANTED | Is.GONE | Is.FILTERED) | (
+            Is.UNKNOWN | Is.FOREIGN | Is.OWN | Is.KEPT | Is.UNASKED
+        ):
+            return None
 
 
 def _explanation_fields(found: "Explanation") -> dict[str, object]:

@@ -19,7 +19,6 @@ Fields = Mapping[str, Any]
 
 SHOWN_PARTS: Final = 20
 """Documents of one index that are shown one by one unless ``-v`` is given."""
-_WELL_KNOWN: Final = "well-known URI"
 """The way of discovery that the address of the first document already shows."""
 _COLUMN: Final = 55
 _TOP: Final = 4
@@ -193,7 +192,7 @@ class ExploreRenderer:
         elif fields["kind"] == PACKAGE:
             yield TextLine(head + "  ".join(_package_parts(fields)), level=level)
         else:
-            if not str(fields.get("found_by", _WELL_KNOWN)).startswith(_WELL_KNOWN):
+            if "found_by" in fields:
                 yield TextLine(f"found by: {fields['found_by']}")
             yield TextLine(head + "  ".join(_title(fields)), level=level)
             if not _is_pointer(fields):

@@ -39,7 +39,7 @@ def _warnings(done: "PublicationResult") -> Iterator[Mapping[str, object]]:
         yield {
             "code": "omitted",
             "message": message + (same if omission.instead else ""),
-            "hint": hint if "symbolic link" in omission.reason else "",
+            "hint": hint if omission.is_link else "",
         }
     if done.retained.unkept:
         files = formatting.counted(done.retained.unkept, "file")
@@ -71,14 +71,11 @@ def _warnings(done: "PublicationResult") -> Iterator[Mapping[str, object]]:
 
 def _follow(settings: "PublicationSettings") -> str:
     """Return the command that follows a move; of a set in a site, by the site's address."""
-    pull = "resourcesync pull MIRROR --moved"
-    if not settings.site_uri:
+    pull, site = "resourcesync pull MIRROR --moved", settings.site_uri
+    if not site:
         return f"{pull} {settings.url}"
-    site = settings.site_uri
-    name = settings.url.removeprefix(site).rstrip("/").rpartition("/")[2] or "NAME"
-    return (
-        f"{pull} {site} --set {name}; those of --all-sets: resourcesync pull FOLDER --moved {site}"
-    )
+    one = f"{pull} {site} --set {shlex.quote(settings.set_uri)}"
+    return f"{one}; those of --all-sets: resourcesync pull FOLDER --moved {site}"
 
 
 def _changed_settings(done: "PublicationResult") -> Iterator[Mapping[str, object]]:

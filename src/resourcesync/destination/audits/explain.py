@@ -62,12 +62,16 @@ class ResourceVerdict(StrEnum):
     @property
     def is_well(self) -> bool:
         """True if nothing is wrong with the resource."""
-        return self.name in _SOUND_VERDICTS
+        return self in _SOUND_VERDICTS
 
 
-_SOUND_VERDICTS: Final = (
-    *("AS_LISTED", "AS_FETCHED", "ABSENT", "GONE", "FILTERED", "KEPT", "UNWANTED", "UNPROVEN"),
-    *("SOUND_AGAIN", "FOREIGN", "OWN"),
+_SOUND_VERDICTS: Final = frozenset(
+    {
+        *(ResourceVerdict.AS_LISTED, ResourceVerdict.AS_FETCHED, ResourceVerdict.ABSENT),
+        *(ResourceVerdict.GONE, ResourceVerdict.FILTERED, ResourceVerdict.KEPT),
+        *(ResourceVerdict.UNWANTED, ResourceVerdict.UNPROVEN, ResourceVerdict.SOUND_AGAIN),
+        *(ResourceVerdict.FOREIGN, ResourceVerdict.OWN),
+    }
 )
 _MAX_REFERRERS: Final = 20
 _URI_SAFE: Final = "/%?&=;:@!$'()*+,"

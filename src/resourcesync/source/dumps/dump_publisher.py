@@ -15,19 +15,14 @@ from resourcesync.model.vocabulary import Capability
 from resourcesync.ports.documents import SecondProcess
 from resourcesync.ports.originals import ResourceContents
 from resourcesync.source import archives, description, dump_record, naming
-from resourcesync.source.document_writer import (
-    DocumentWriter,
-    WrittenDocument,
-    find_orphans,
-    remove_orphans,
-)
+from resourcesync.source.document_writer import DocumentWriter, WrittenDocument
 from resourcesync.source.dump_record import ArchivedDump, DumpRecord, PublishedPackage
 from resourcesync.source.dumps import dump_packages
 from resourcesync.source.dumps.dump_packages import PackedUntil
 from resourcesync.source.dumps.package_writer import Packager
 from resourcesync.source.foreign_documents import refuse_foreign_dumps
 from resourcesync.source.publisher import OpenSource
-from resourcesync.source.rotation import MOST_LISTS
+from resourcesync.source.rotation import MOST_LISTS, find_orphans, remove_orphans
 from resourcesync.source.stored_plan import OFFERS, PLAN, Offer, PublicationPlan
 
 _MOST_ENTRIES: Final = 10_000
@@ -331,9 +326,8 @@ def dump(
     """Pack everything that is not packed yet; a second process packs every other package."""
     settings, clock = source.settings, source.clock
     refuse_foreign_dumps(source.catalogue, source.documents)
-    oldest = 0
-    if settings.keep:
-        oldest = to_microseconds(clock.now()) - int(settings.keep * SECOND)
+    keep = int(settings.keep_seconds * SECOND)
+    oldest = to_microseconds(clock.now()) - keep if keep else 0
     size = PackageSize(
         max_bytes=settings.max_package or PackageSize().max_bytes,
         max_entries=min(_MOST_ENTRIES, settings.max_entries),
