@@ -558,18 +558,9 @@ def count_decisions(
                 postponed += 1
                 outdated += before is not None
                 unsure = unsure or not (task.listed or task.lastmod is not None)
-    plan = PlanSummary(
-        mode=mode,
-        same=same,
-        create=create,
-        update=fetched - create,
-        delete=delete,
-        unsignalled=untold,
-        size=size,
-        unsized=unsized,
-        may_be_same=may_be_same,
-        absent=absent,
-    )
+    work = {"same": same, "create": create, "update": fetched - create, "delete": delete}
+    sizes = {"size": size, "unsized": unsized, "may_be_same": may_be_same}
+    plan = PlanSummary(mode=mode, **work, **sizes, unsignalled=untold, absent=absent)
     return DecisionCounts(plan, retained, filtered, postponed, outdated, unsure, missed)
 
 

@@ -19,7 +19,6 @@ Fields = Mapping[str, Any]
 
 SHOWN_PARTS: Final = 20
 """Documents of one index that are shown one by one unless ``-v`` is given."""
-"""The way of discovery that the address of the first document already shows."""
 _COLUMN: Final = 55
 _TOP: Final = 4
 _NOUNS: Final = {
