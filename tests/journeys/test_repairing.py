@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from resourcesync.destination.audits.reports import AuditReport
-from resourcesync.destination.lists.proof import ListMoments
+from resourcesync.destination.lists.absence_proof import ListMoments
 from resourcesync.destination.options import PullOptions
 from resourcesync.destination.reports import MirrorState, RunReport
 from resourcesync.errors import RollbackError

@@ -29,7 +29,7 @@ from resourcesync.destination.listed_rows import (
     store_entry_links,
     store_links,
 )
-from resourcesync.destination.lists import proof
+from resourcesync.destination.lists import absence_proof
 from resourcesync.destination.lists.resource_reader import ListSnapshot
 from resourcesync.destination.reports import Mode
 from resourcesync.destination.runs import RecordedPlan, fetch_planned
@@ -63,7 +63,7 @@ class Baseline:
         self._pull = pull
         self._policy = planner.DecisionPolicy(absence=planner.Absence.UNPROVEN)
         self._through = self._listed_at = 0
-        self._complete_reading: proof.CompleteReading | None = None
+        self._complete_reading: absence_proof.CompleteReading | None = None
         self._kept: list[planner.Decision] | None = None
         self._is_cut = self._has_gap = self._is_undecided = self._has_missed = False
 
@@ -341,7 +341,7 @@ class Baseline:
             self._pull.warn("change-gap", pull_session.NO_CHANGES)
         self._complete_reading = None
         if absence is not planner.Absence.UNPROVEN and snapshot.at is not None:
-            self._complete_reading = proof.CompleteReading(
+            self._complete_reading = absence_proof.CompleteReading(
                 moments=snapshot.moments, absent_at=absent_at, entries=snapshot.entries
             )
         self._listed_at = self._through if snapshot.at is None else snapshot.at
@@ -356,7 +356,7 @@ class Baseline:
         self._pull.list_clock = max(through, snapshot.moments.latest)
         if history is not None and not self._is_forced:
             through = reported_beside(cursor, snapshot.at, history)
-        reading = proof.ListReading(
+        reading = absence_proof.ListReading(
             is_complete=snapshot.proves_absence,
             is_one_moment=snapshot.is_one_moment,
             moments=snapshot.moments,
@@ -366,7 +366,9 @@ class Baseline:
             accepts_older=options.mode == "baseline",
             has_moved=options.moved != "",
         )
-        return proof.proven_absence(reading, cursor.complete_reading, cursor.list_clock or 0)
+        return absence_proof.proven_absence(
+            reading, cursor.complete_reading, cursor.list_clock or 0
+        )
 
     def _rows_of(self, lists: _ListsRead) -> Iterator[planner.ListedEntry]:
         rows = merge_linked(deduplicated_rows(lists.sorters), lists.linked)
@@ -425,7 +427,7 @@ class Baseline:
         notes = encode_notes(
             unsure=unsure,
             found=pull.discovered,
-            list_head=snapshot.version or proof.ListVersion(),
+            list_head=snapshot.version or absence_proof.ListVersion(),
             changes_since=0,
         )
         pull.record_refused(add=False)

@@ -14,7 +14,7 @@ import msgspec
 from msgspec.structs import replace
 
 from resourcesync.destination.changes.gaps import OVERLAP, ListPositions, ReadingStart, Window
-from resourcesync.destination.lists.proof import CompleteReading, ListMoments
+from resourcesync.destination.lists.absence_proof import CompleteReading, ListMoments
 from resourcesync.errors import SourceUnavailableError
 from resourcesync.mirror_state.rows import ProcessedDocument
 from resourcesync.model.timestamps import Microseconds, format_w3c, from_microseconds

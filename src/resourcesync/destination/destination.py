@@ -11,7 +11,7 @@ from msgspec import structs
 from resourcesync.destination import known_lists, runs
 from resourcesync.destination.cursor import Cursor, Phase
 from resourcesync.destination.deletion import TRASHING
-from resourcesync.destination.lists.proof import is_trusted
+from resourcesync.destination.lists.absence_proof import is_trusted
 from resourcesync.destination.lists.selection import Refusals, ResourceSelection
 from resourcesync.destination.mapping import TREE, FileSystemProfile
 from resourcesync.destination.mapping.names import check_mapper, normalise_rule

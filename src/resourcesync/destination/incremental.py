@@ -28,7 +28,7 @@ from resourcesync.destination.cursor import (
 from resourcesync.destination.deletion import delete_pending
 from resourcesync.destination.external_sort import ExternalSorter
 from resourcesync.destination.known_lists import NewerListCheck, find_changed_closed_list
-from resourcesync.destination.lists.proof import ListVersion
+from resourcesync.destination.lists.absence_proof import ListVersion
 from resourcesync.destination.pending_tasks import MISMATCH_CODES
 from resourcesync.destination.pull_session import Next, SyncOutcome, SyncSession, timed_phase
 from resourcesync.destination.reports import Mode

@@ -18,7 +18,7 @@ from msgspec.structs import replace
 
 from resourcesync import errors
 from resourcesync.destination.changes.gaps import ListPrefix, is_later, is_plausible
-from resourcesync.destination.lists.proof import ListVersion
+from resourcesync.destination.lists.absence_proof import ListVersion
 from resourcesync.destination.lists.resource_reader import list_version
 from resourcesync.destination.options import Dependencies, PullOptions
 from resourcesync.destination.pull_session import SyncSession

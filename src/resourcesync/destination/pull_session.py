@@ -15,9 +15,9 @@ from resourcesync.destination.changes.gaps import ChangeHistory, is_plausible
 from resourcesync.destination.changes.reader import ChangeListReader
 from resourcesync.destination.cursor import Cursor
 from resourcesync.destination.external_sort import ExternalSorter, TupleSorter
+from resourcesync.destination.lists.absence_proof import ListMoments
 from resourcesync.destination.lists.dump_packages import DumpPackages
 from resourcesync.destination.lists.list_documents import ListDocuments
-from resourcesync.destination.lists.proof import ListMoments
 from resourcesync.destination.lists.resource_reader import ListSnapshot, ResourceListReader
 from resourcesync.destination.lists.selection import MAX_REFUSED, ResourceSelection
 from resourcesync.destination.options import Dependencies, PullOptions

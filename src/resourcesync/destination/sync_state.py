@@ -15,7 +15,7 @@ from msgspec import structs
 
 from resourcesync.destination import pending_tasks, reports
 from resourcesync.destination.cursor import Cursor
-from resourcesync.destination.lists.proof import ListVersion
+from resourcesync.destination.lists.absence_proof import ListVersion
 from resourcesync.destination.mapping import PAGES, TREE, FileSystemProfile, PathMapping
 from resourcesync.destination.options import StoredOptions
 from resourcesync.destination.planner import FILTERED, is_gone

@@ -3,7 +3,7 @@
 import hashlib
 from collections.abc import Iterable, Iterator
 from datetime import datetime
-from itertools import chain, count, takewhile
+from itertools import takewhile
 
 from msgspec.structs import replace
 
@@ -15,6 +15,7 @@ from resourcesync.source import archives, description, naming
 from resourcesync.source.document_writer import DocumentWriter
 from resourcesync.source.paging import Block, PageLimits, Paginator
 from resourcesync.source.publication_settings import ChangeLists
+from resourcesync.source.rotation import close_list
 from resourcesync.source.stored_plan import PublicationPlan, Span
 
 
@@ -39,7 +40,7 @@ def extend(
         for block in pages.page(writer.overhead(header) + plan.open.size, plan.open.entries):
             plan = replace(plan, open=_extended(plan.open, block))
         if pages:
-            plan = close(plan)
+            plan = close_list(plan)
     return plan
 
 
@@ -53,28 +54,6 @@ def _extended(span: Span, block: Block[tuple[int, Change]]) -> Span:
         entries=span.entries + len(block.entries),
         size=span.size + len(block.text),
     )
-
-
-def close(plan: PublicationPlan) -> PublicationPlan:
-    """Return the plan with its open list closed at its newest change, and a new one after it."""
-    done = replace(plan.open, name=naming.change_list(plan.number))
-    return replace(
-        plan, number=plan.number + 1, closed=(*plan.closed, done), open=_after(done, done.reached)
-    )
-
-
-def close_at(plan: PublicationPlan, moment: int, taken: Iterable[str]) -> PublicationPlan:
-    """Return the plan with all its changes in closed lists; the last ends at ``moment``."""
-    name = naming.dated(naming.CHANGE_LIST, from_microseconds(moment))
-    alternatives = (name.replace(".xml", f"-{number}.xml") for number in count(2))
-    in_use = {*taken, *(span.name for span in plan.closed)}
-    free = next(name for name in chain((name,), alternatives) if name not in in_use)
-    done = replace(plan.open, reached=moment, name=free)
-    return replace(plan, closed=(*plan.closed, done), open=_after(done, moment))
-
-
-def _after(span: Span, start: int) -> Span:
-    return Span(after=span.last, last=span.last, start=start, reached=start)
 
 
 def open_name(plan: PublicationPlan) -> str:

@@ -206,13 +206,13 @@ class _PublicationRun:
         plan = task.before or self._new_plan(at)
         plan = replace(plan, documents_uri=self._naming.documents_uri)
         if task.before is not None and rotation.is_rotation_due(plan, self._policy, task.moment):
-            plan = change_list.close(plan)
+            plan = rotation.close_list(plan)
         planned = plan.open.last
         listed = planned if self._public is None or task.before is None else self._public.listed
         fresh = _unplanned_changes(self._snapshot, planned, listed, self._counts)
         plan = change_list.extend(plan, fresh, self._writer, self._policy)
         if task.closes:
-            plan = change_list.close_at(plan, at, self._documents.names())
+            plan = rotation.close_list_at(plan, at, self._documents.names())
         if task.before is not None and self._policy.resource_list:
             plan = self._with_resource_list(plan, at)
         offered = [offer.at for offer in self._offers(plan) if offer.at is not None]

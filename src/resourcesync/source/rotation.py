@@ -2,12 +2,14 @@
 
 import logging
 from collections.abc import Callable, Container, Iterable, Mapping
+from itertools import chain, count
 from typing import Final
 
 from msgspec.structs import replace
 
-from resourcesync.model.timestamps import SECOND
+from resourcesync.model.timestamps import SECOND, from_microseconds
 from resourcesync.ports.documents import DocumentStore
+from resourcesync.source import naming
 from resourcesync.source.naming import LIST_HEADS
 from resourcesync.source.publication_settings import Policy
 from resourcesync.source.stored_plan import PublicationPlan, Span, SupersededList
@@ -46,6 +48,28 @@ def is_rotation_due(plan: PublicationPlan, policy: Policy, now: int) -> bool:
         and plan.open.entries > 0
         and now - plan.open.start >= policy.rotate * SECOND
     )
+
+
+def close_list(plan: PublicationPlan) -> PublicationPlan:
+    """Return the plan with its open list closed at its newest change, and a new one after it."""
+    done = replace(plan.open, name=naming.change_list(plan.number))
+    return replace(
+        plan, number=plan.number + 1, closed=(*plan.closed, done), open=_after(done, done.reached)
+    )
+
+
+def close_list_at(plan: PublicationPlan, moment: int, taken: Iterable[str]) -> PublicationPlan:
+    """Return the plan with all its changes in closed lists; the last ends at ``moment``."""
+    name = naming.dated(naming.CHANGE_LIST, from_microseconds(moment))
+    alternatives = (name.replace(".xml", f"-{number}.xml") for number in count(2))
+    in_use = {*taken, *(span.name for span in plan.closed)}
+    free = next(name for name in chain((name,), alternatives) if name not in in_use)
+    done = replace(plan.open, reached=moment, name=free)
+    return replace(plan, closed=(*plan.closed, done), open=_after(done, moment))
+
+
+def _after(span: Span, start: int) -> Span:
+    return Span(after=span.last, last=span.last, start=start, reached=start)
 
 
 def supersede(

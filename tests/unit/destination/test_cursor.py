@@ -12,7 +12,7 @@ from msgspec.structs import replace
 from resourcesync.destination.changes.gaps import ChangeHistory, ReadList
 from resourcesync.destination.cursor import Cursor, Following, Gap, Phase, Rewritten, Stale, judge
 from resourcesync.destination.external_sort import ExternalSorter
-from resourcesync.destination.lists.proof import ListMoments
+from resourcesync.destination.lists.absence_proof import ListMoments
 from resourcesync.mirror_state.rows import ProcessedDocument
 
 OPEN = ProcessedDocument("open", 10, None, 2, "digest", "", "")

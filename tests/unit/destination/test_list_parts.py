@@ -4,7 +4,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from resourcesync.destination.lists.proof import ListVersion, ReadPart, is_pinned
+from resourcesync.destination.lists.absence_proof import ListVersion, ReadPart, is_pinned
 from resourcesync.destination.lists.resource_reader import with_parts
 from resourcesync.model.entries import Part
 from resourcesync.model.timestamps import to_microseconds

@@ -10,8 +10,8 @@ from datetime import datetime
 from typing import TYPE_CHECKING, BinaryIO, Final
 
 from resourcesync import errors
+from resourcesync.destination.lists.absence_proof import is_trusted
 from resourcesync.destination.lists.dump_packages import REPORT_IT, too_many_listed
-from resourcesync.destination.lists.proof import is_trusted
 from resourcesync.discovery.document_fetcher import DocumentFetcher, FetchedDocument, fetch
 from resourcesync.discovery.uris import origin, own_entries
 from resourcesync.model.digests import usable

@@ -14,7 +14,7 @@ from msgspec import structs
 
 from resourcesync import errors
 from resourcesync.destination.external_sort import ExternalSorter
-from resourcesync.destination.lists import proof
+from resourcesync.destination.lists import absence_proof
 from resourcesync.destination.lists.dump_packages import DumpPackages
 from resourcesync.destination.lists.list_documents import (
     ListDocuments,
@@ -50,7 +50,7 @@ class ListSnapshot(msgspec.Struct, frozen=True, kw_only=True):
     is unknown.
     """
 
-    moments: proof.ListMoments
+    moments: absence_proof.ListMoments
     entries: int
     proves_absence: bool
     dialect: Dialect
@@ -59,7 +59,7 @@ class ListSnapshot(msgspec.Struct, frozen=True, kw_only=True):
     documents: tuple[ProcessedDocument, ...]
     unread_parts: int = 0
     outdated_parts: int = 0
-    version: "proof.ListVersion | None" = None
+    version: "absence_proof.ListVersion | None" = None
 
     @property
     def at(self) -> int | None:
@@ -67,7 +67,7 @@ class ListSnapshot(msgspec.Struct, frozen=True, kw_only=True):
         return self.moments.at
 
 
-def list_version(fetched: FetchedDocument) -> proof.ListVersion:
+def list_version(fetched: FetchedDocument) -> absence_proof.ListVersion:
     """Return the version of a Resource List; of an index, its parts are unknown."""
     document = fetched.open()
     is_index = document.header.is_index
@@ -75,7 +75,7 @@ def list_version(fetched: FetchedDocument) -> proof.ListVersion:
     if is_index:
         ats += [known_microseconds(part.at) for part in parts_of(document).values()]
     fetched.stream.seek(0)
-    return proof.ListVersion(
+    return absence_proof.ListVersion(
         uri=fetched.uri,
         digest=hashlib.file_digest(fetched.stream, "sha256").hexdigest(),  # type: ignore[arg-type]  # a file
         etag=fetched.etag,
@@ -85,7 +85,9 @@ def list_version(fetched: FetchedDocument) -> proof.ListVersion:
     )
 
 
-def with_parts(head: proof.ListVersion, parts: Iterable[proof.ReadPart]) -> proof.ListVersion:
+def with_parts(
+    head: absence_proof.ListVersion, parts: Iterable[absence_proof.ReadPart]
+) -> absence_proof.ListVersion:
     """Return the version of an index with the parts that must be requested again.
 
     An index proves as much about a part as a list about a resource: the part is unchanged as long
@@ -218,7 +220,7 @@ class ResourceListReader:
     ) -> ListSnapshot:
         entries = self._add_resources(document, spool)
         return ListSnapshot(
-            moments=proof.ListMoments(head=known_microseconds(document.header.at)),
+            moments=absence_proof.ListMoments(head=known_microseconds(document.header.at)),
             entries=entries,
             served=fetched.served,
             proves_absence=is_same_host(fetched)
@@ -230,16 +232,16 @@ class ResourceListReader:
         )
 
     def _is_one_moment(
-        self, index: FetchedDocument, parts: Sequence[proof.ReadPart], stated: int | None
+        self, index: FetchedDocument, parts: Sequence[absence_proof.ReadPart], stated: int | None
     ) -> bool:
         """True if the parts of an index, or the packages of a dump, are of one moment.
 
         They state the same one; or the index pins each of them, and says the same after the last.
         """
-        if proof.is_of_one_moment(parts):
+        if absence_proof.is_of_one_moment(parts):
             return True
         began = stated if index.served is None else index.served
-        if not all(proof.is_pinned(part, -1 if began is None else began) for part in parts):
+        if not all(absence_proof.is_pinned(part, -1 if began is None else began) for part in parts):
             return False
         announced = {part.version.uri: part.announced for part in parts}
         try:
@@ -257,8 +259,8 @@ class ResourceListReader:
         spool: ExternalSorter[ListedEntry],
         documents: ListDocuments,
         served: int | None,
-    ) -> tuple[ListSnapshot, list[proof.ReadPart]]:
-        read: list[proof.ReadPart] = []
+    ) -> tuple[ListSnapshot, list[absence_proof.ReadPart]]:
+        read: list[absence_proof.ReadPart] = []
         entries, complete = 0, True
         unread: list[errors.ResourceSyncError] = []
 
@@ -312,7 +314,7 @@ class ResourceListReader:
         announced: Part,
         spool: ExternalSorter[ListedEntry],
         documents: ListDocuments,
-    ) -> tuple["Document", int, proof.ReadPart]:
+    ) -> tuple["Document", int, absence_proof.ReadPart]:
         """Add the resources of one part; return it, their number, and what it proves."""
         with fetched:
             self._selection.add_source_addresses(fetched.uri, fetched.final_uri)
@@ -321,7 +323,7 @@ class ResourceListReader:
             count = self._add_resources(document, spool)
             version = list_version(fetched)
             has_hash = agree([Digest("sha-256", version.digest)], announced.digests)
-            part = proof.ReadPart(version, announced, fetched.served, has_hash)
+            part = absence_proof.ReadPart(version, announced, fetched.served, has_hash)
             documents.record(fetched, version.digest, is_proven=has_hash)
             return document, count, part
 
@@ -334,13 +336,13 @@ class ResourceListReader:
     ) -> ListSnapshot:
         """Read the manifests of all packages: together they are the list (§11)."""
         stated: dict[str, int] = {}
-        read: list[proof.ReadPart] = []
+        read: list[absence_proof.ReadPart] = []
         entries = 0
         head = list_version(fetched)
-        dumps: list[proof.ReadPart] = []
+        dumps: list[absence_proof.ReadPart] = []
 
         def note(part: Part, of: FetchedDocument) -> None:
-            dumps.append(proof.ReadPart(list_version(of), part, of.served))
+            dumps.append(absence_proof.ReadPart(list_version(of), part, of.served))
 
         for offered in packages.of_dump(dump, note):
             with packages.manifest(offered) as copied:
@@ -349,8 +351,8 @@ class ResourceListReader:
                 if at is not None:
                     stated[offered.uri] = at
                 has_hash = bool(usable(offered.entry.digests)) and not offered.contents
-                version = proof.ListVersion(uri=offered.uri, at=at)
-                read.append(proof.ReadPart(version, offered.entry, None, has_hash))
+                version = absence_proof.ListVersion(uri=offered.uri, at=at)
+                read.append(absence_proof.ReadPart(version, offered.entry, None, has_hash))
                 entries += self._add_resources(document, spool, version=at)
         moments = _moments(dump, stated)
         return ListSnapshot(
@@ -420,7 +422,7 @@ def _is_of_part(error: errors.ResourceSyncError) -> bool:
 
 def _joined(lists: Sequence[ListSnapshot], *, unread: int, is_whole: bool) -> ListSnapshot:
     return ListSnapshot(
-        moments=proof.ListMoments(),
+        moments=absence_proof.ListMoments(),
         entries=sum(each.entries for each in lists),
         proves_absence=is_whole and all(each.proves_absence for each in lists),
         is_one_moment=len(lists) == 1,
@@ -430,8 +432,8 @@ def _joined(lists: Sequence[ListSnapshot], *, unread: int, is_whole: bool) -> Li
     )
 
 
-def _moments(head: "Document", parts: Mapping[str, int]) -> proof.ListMoments:
-    return proof.ListMoments(head=known_microseconds(head.header.at), parts=parts)
+def _moments(head: "Document", parts: Mapping[str, int]) -> absence_proof.ListMoments:
+    return absence_proof.ListMoments(head=known_microseconds(head.header.at), parts=parts)
 
 
 def _earliest(*times: int | None) -> int | None:
