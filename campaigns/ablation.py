@@ -20,7 +20,7 @@ from campaigns.outcome import Asked, Campaign, Outcome
 from resourcesync.destination import baseline, cursor, incremental, pull_session
 from resourcesync.destination.changes import gaps, reader, scan
 from resourcesync.destination.changes.gaps import ChangeHistory, Continuation
-from resourcesync.destination.lists import proof, resource_reader
+from resourcesync.destination.lists import absence_proof, resource_reader
 from resourcesync.destination.planner import Absence, ListedEntry
 from resourcesync.destination.transfers import commit, verification
 from resourcesync.discovery.document_fetcher import FetchedDocument
@@ -103,7 +103,7 @@ def _time_of_fetching() -> Iterator[Patch]:
 
 
 def _old_lists_accepted() -> Iterator[Patch]:
-    yield proof.ListMoments, "check_no_older", lambda *_: None
+    yield absence_proof.ListMoments, "check_no_older", lambda *_: None
     yield baseline, "after_list", lambda _cursor, changes, _now: changes
 
 
@@ -229,7 +229,7 @@ def _without_changes(span: gaps.ChangeListSpan) -> FetchedDocument:
 
 
 def _evidence_ignored() -> Iterator[Patch]:
-    yield proof, "proven_absence", lambda *_: (Absence.DELETED, 1 << 62)
+    yield absence_proof, "proven_absence", lambda *_: (Absence.DELETED, 1 << 62)
 
 
 def _windows_believed() -> Iterator[Patch]:

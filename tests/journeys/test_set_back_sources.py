@@ -185,6 +185,20 @@ def test_a_resource_list_of_the_same_moment_that_was_cut_is_told_and_asked_for_a
     assert read().state is MirrorState.IN_SYNC
 
 
+def test_a_shortened_list_that_the_operator_accepts_counts_for_audit_and_repair_too(
+    world: World[PublishedSource],
+) -> None:
+    address = f"{BASE}resourcesync/resourcelist.xml"
+    world.pull(delete="absent")
+    whole = world.source.honest(address).body
+    world.network.answers[address] = Answer(body=whole[: whole.rindex(b"<url>")] + b"</urlset>")
+
+    assert world.audit().extra == 1
+    report = world.repair(deleting=True)
+
+    assert (report.state, report.deleted) == (MirrorState.IN_SYNC, 1)
+
+
 def test_a_cached_resource_list_of_what_was_taken_back_is_not_begun_with(
     world: World[PublishedSource],
 ) -> None:

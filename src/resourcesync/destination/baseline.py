@@ -59,8 +59,9 @@ class _ListsRead(NamedTuple):
 class Baseline:
     """Baseline synchronization of one session."""
 
-    def __init__(self, pull: pull_session.SyncSession) -> None:
+    def __init__(self, pull: pull_session.SyncSession, *, accepts_undated: bool = False) -> None:
         self._pull = pull
+        self._accepts_undated = accepts_undated or pull.options.delete == "absent"
         self._policy = planner.DecisionPolicy(absence=planner.Absence.UNPROVEN)
         self._through = self._listed_at = 0
         self._complete_reading: absence_proof.CompleteReading | None = None
@@ -316,18 +317,15 @@ class Baseline:
     def _assess(
         self, snapshot: ListSnapshot, history: ChangeHistory | None
     ) -> tuple[planner.Absence, int]:
-        """Determine the moment up to which the lists report, and what absence from them means.
-
-        An unusable entry may be the resource that seems to be gone, under another address.
-        """
+        """Determine the moment up to which the lists report, and what absence from them means."""
         self._through, reaches = self._coverage(snapshot, history)
         self._has_gap = not reaches
         absence, absent_at = self._absence(snapshot, history, self._through, reaches=reaches)
-        may = absence is not planner.Absence.UNPROVEN and not self._pull.selection.refusals.count
-        self._is_cut = may and not self._is_whole(snapshot)
+        is_proven = absence is not planner.Absence.UNPROVEN
+        self._is_cut = is_proven and not self._is_whole(snapshot)
         if self._is_cut:
             self._pull.warn("cut-list", pull_session.CUT_LIST)
-        return absence if may and not self._is_cut else planner.Absence.UNPROVEN, absent_at
+        return planner.Absence.UNPROVEN if self._is_cut else absence, absent_at
 
     def _decide_policy(self, snapshot: ListSnapshot, history: ChangeHistory | None) -> None:
         absence, absent_at = self._assess(snapshot, history)
@@ -357,12 +355,12 @@ class Baseline:
         if history is not None and not self._is_forced:
             through = reported_beside(cursor, snapshot.at, history)
         reading = absence_proof.ListReading(
-            is_complete=snapshot.proves_absence,
+            is_complete=snapshot.proves_absence and not self._pull.selection.refusals.count,
             is_one_moment=snapshot.is_one_moment,
             moments=snapshot.moments,
             served=self._pull.now if snapshot.served is None else snapshot.served,
             through=through if reaches else None,
-            accepts_undated=options.delete == "absent",
+            accepts_undated=self._accepts_undated,
             accepts_older=options.mode == "baseline",
             has_moved=options.moved != "",
         )

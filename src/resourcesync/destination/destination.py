@@ -401,8 +401,6 @@ class Destination:
 
         run = self._begin_run()
         self._dependencies.check_folder()
-        if deleting:  # then a list without its own time may prove absence, too
-            options = structs.replace(options, delete="absent")
         was_in_sync: bool | None = None
         if findings is None:
             session = self.read_only_session(asking=True)

@@ -34,7 +34,8 @@ class Repair:
         self._pull = pull
         self._deleting = deleting
         # The operator deletes what is not listed, also what was restored by hand.
-        self._policy = pull.decision_policy(planner.Absence.DELETED, deletes_restored=True)
+        policy = pull.decision_policy(planner.Absence.DELETED, deletes_restored=True)
+        self._policy = structs.replace(policy, delete="absent") if deleting else policy
 
     def run(
         self, findings: Iterable[AuditFinding], *, was_in_sync: bool | None = None
@@ -57,7 +58,7 @@ class Repair:
             plan = PlanSummary(mode=Mode.UNCHANGED)
             return SyncOutcome(mode=plan.mode, plan=plan, is_complete=was_in_sync)
         with ExitStack() as held:
-            listed = Baseline(self._pull).read_listed_rows(held)
+            listed = Baseline(self._pull, accepts_undated=self._deleting).read_listed_rows(held)
             inspector = held.enter_context(self._pull.dependencies.copies.inspect())
             pulled = self._repair(listed, wanted, extra, inspector)
         pulled.is_complete = pulled.is_complete and is_all_read

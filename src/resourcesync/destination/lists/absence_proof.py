@@ -147,11 +147,11 @@ class ListReading(msgspec.Struct, frozen=True, kw_only=True):
     """A reading of a list and of the changes since, as far as absence depends on it.
 
     ``is_complete``: every part was read, fits its index, and is of the requested host, and each
-    entry could be used. ``served`` is the time of the oldest answer, by the Source's clock. Up to
-    ``through`` the changes since report, by the clock of the lists; ``None`` if there is a gap. The
-    operator may vouch for a list that states no moment, or for a Source that was restored from an
-    older state, or say that it moved: then older lists of its address are no question, and prove
-    nothing.
+    entry could be used: one that cannot may be what seems to be gone. ``served`` is the time of the
+    oldest answer, by the Source's clock. Up to ``through`` the changes since report, by the clock
+    of the lists; ``None`` if there is a gap. The operator may vouch for a list that states no
+    moment, or for a Source that was restored from an older state, or say that it moved: then older
+    lists of its address are no question, and prove nothing.
     """
 
     is_complete: bool
