@@ -57,6 +57,7 @@ class _AuditCounts(msgspec.Struct, kw_only=True):
     accurate: int = 0
     unproven: int = 0
     unchecked: int = 0
+    unserved: int = 0
     extra: int = 0
     held: int = 0
     damaged: int = 0
@@ -322,6 +323,7 @@ class Audit:
                 self._suspects.mark_answer(copy, row, bad)
         if bad is not None and not (bad.code and self._unavailable_code(copy.uri)):
             self._counts.unchecked += bad.kind is FindingKind.FAILED
+            self._counts.unserved += bad.code in pending_tasks.ABSENT_CODES
             self._add_finding(bad.kind, copy.uri, copy.path, bad.reason)
         elif isinstance(content, CopyContent):
             sound = copy if planner.is_unknown(copy) else fixity.as_read(copy, content, inspector)

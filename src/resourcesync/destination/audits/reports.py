@@ -50,6 +50,7 @@ class AuditReport(msgspec.Struct, frozen=True, kw_only=True):
             requested to serve them (method ``remote``).
         unchecked: Of the present, those that could not be checked: the Source did not serve them
             to this audit, or their files cannot be read.
+        unserved: Of the unchecked, those that the Source lists and does not have (404 or 410).
         extra: Copies that the Source does not list.
         held: Of the extra, those whose deletion the last pull held.
         damaged: Of the extra, those that a pull retained, and whose files are missing or changed.
@@ -85,6 +86,7 @@ class AuditReport(msgspec.Struct, frozen=True, kw_only=True):
     accurate: int = 0
     unproven: int = 0
     unchecked: int = 0
+    unserved: int = 0
     extra: int = 0
     held: int = 0
     damaged: int = 0
