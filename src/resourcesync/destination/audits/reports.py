@@ -34,7 +34,27 @@ class AuditFinding(msgspec.Struct, frozen=True, kw_only=True):
     reason: str
 
 
-class AuditReport(msgspec.Struct, frozen=True, kw_only=True):
+class AuditCounts(msgspec.Struct, kw_only=True):
+    """Counts of an audit, as `AuditReport` has them; till its end ``present`` has the unknown."""
+
+    listed: int = 0
+    absent: int = 0
+    skipped: int = 0
+    unknown: int = 0
+    present: int = 0
+    accurate: int = 0
+    unproven: int = 0
+    unchecked: int = 0
+    unserved: int = 0
+    extra: int = 0
+    held: int = 0
+    damaged: int = 0
+    unlisted: int = 0
+    foreign: int = 0
+    read_bytes: int = 0
+
+
+class AuditReport(AuditCounts, frozen=True, kw_only=True):  # type: ignore[misc]  # counted, then frozen
     """Outcome of one audit (§5.2). No copy was changed.
 
     Attributes:
@@ -78,22 +98,7 @@ class AuditReport(msgspec.Struct, frozen=True, kw_only=True):
 
     audit: str
     at: datetime | None
-    listed: int = 0
-    absent: int = 0
-    skipped: int = 0
-    unknown: int = 0
-    present: int = 0
-    accurate: int = 0
-    unproven: int = 0
-    unchecked: int = 0
-    unserved: int = 0
-    extra: int = 0
-    held: int = 0
-    damaged: int = 0
-    unlisted: int = 0
-    foreign: int = 0
     refused: int = 0
-    read_bytes: int = 0
     doubted: int = 0
     seconds: float = 0.0
     findings: tuple[AuditFinding, ...] = ()
