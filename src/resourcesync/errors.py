@@ -291,10 +291,8 @@ def storage_error(error: OSError, doing: str, *, kept: str, code: str = "") -> S
     """Return the error for a failure of a file system."""
     why = error.strerror or str(error)
     if error.errno in _NO_SPACE:
-        return DiskFullError(
-            f"no space left while {doing:.1000}",
-            evidence=(("got", why), ("kept", kept)),
-        )
+        message = f"no space left while {doing:.1000}"
+        return DiskFullError(message, evidence=(("got", why), ("kept", kept)))
     return StorageError(
         f"failed while {doing:.1000}: {why}",
         evidence=(("kept", kept),),

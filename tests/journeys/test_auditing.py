@@ -312,6 +312,23 @@ def test_an_audit_names_the_answers_with_which_it_could_not_check(
     assert "repair" not in said
 
 
+def test_an_audit_names_what_the_source_lists_and_does_not_have_and_how_to_accept_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Said
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    with TinySource() as source:
+        source.offer({f"/{name}.html": b"page" for name in PAGES})
+        assert run(["pull", source.url, "m"]) == 0
+        del source.answers[f"/{PAGES[0]}.html"]
+        capsys.readouterr()
+        assert run(["audit", "m", "--method", "remote"]) == 1
+        said = capsys.readouterr().out
+        accept = "resourcesync pull m --accept-missing"
+        assert "1 listed but not at the Source (404)\n" in said
+        assert f"ask the Source to correct its list, or accept that: {accept}\n" in said
+        assert [run(accept.split()[1:]), run(["audit", "m", "--method", "remote"])] == [0, 0]
+
+
 def test_a_list_with_some_hashes_says_of_how_many_it_has_none(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Said
 ) -> None:

@@ -130,6 +130,7 @@ def test_a_change_from_the_far_future_hides_none_of_those_that_come_after_it(
     world.source.lists.open_list.entries.append(bogus)
     world.source.show()
     world.pull()
+    assert [fields["code"] for fields in world.told("warning")] == ["clock-skew"]
     world.source.publish_file("b.txt", "b")
     world.source.rotate()
     world.source.publish_file("c.txt", "c")

@@ -57,6 +57,26 @@ def test_after_an_audit_found_a_page_changed_no_command_calls_the_mirror_in_sync
     assert offline or step == ("Proof", f"its date only; all bytes: {AUDIT}")
 
 
+@pytest.mark.parametrize(("changed", "told"), [(9, []), (12, ["same-bytes"])])
+def test_many_pages_that_become_one_are_told_and_come_back_after_an_audit(
+    tmp_path: Path, changed: int, told: list[str]
+) -> None:
+    pages = {f"{number:02}.html": f"page {number}" for number in range(12)}
+    world = World(tmp_path / "mirror", PlainSite(pages, date="2024-01-01"))
+    world.pull()
+    world.clock.advance(hours=1)
+    for name in sorted(pages)[:changed]:
+        world.source.pages[name], world.source.dates[name] = b"Log in", "2024-02-01"
+
+    world.pull()
+    assert world.warned() == told
+    world.source.pages = {name: text.encode() for name, text in pages.items()}
+    assert world.pull().state is MirrorState.IN_SYNC  # no list shows what is wrong
+    assert not world.audit(method="remote").in_sync
+    world.pull()
+    assert world.in_sync()
+
+
 def test_an_audit_of_what_is_served_compares_bytes_not_validators(tmp_path: Path) -> None:
     world = World(tmp_path / "mirror", FrozenSite(2))
     world.pull()

@@ -33,7 +33,6 @@ _COMPARED: Final = "sha-256"
 _MAX_QUARANTINED: Final = 100_000
 
 _MAX_FAILURES: Final = 3
-_OF_ONE: Final = frozenset({"local-change", "path-in-the-way"})
 
 Stage = Callable[[Sequence[str], str], ports.StagedCopy]
 _One = TypeVar("_One", ports.CopyInstallation, ports.CopyMove, ports.CopyRemoval)
@@ -179,7 +178,7 @@ class StoredCopies(StoreCopyInspector):
             try:
                 return do(item)
             except StorageError as error:
-                failures.extend([] if error.code in _OF_ONE else [error])
+                failures.extend([] if error.code in ports.ONE_COPY else [error])
                 return error
 
         workers = min(self._in_flight, len(batch))
@@ -193,7 +192,8 @@ class StoredCopies(StoreCopyInspector):
                 raise
 
     def _place(self, installation: ports.CopyInstallation) -> str:
-        _check_place(installation.path)
+        if not is_copy_path(installation.path):
+            raise ports.copy_path_error(installation.path)
         length, digests = installation.staged.seal()
         version = self._put(installation, length, digests, installation.replaces)
         if version is not None:
@@ -281,7 +281,8 @@ class StoredCopies(StoreCopyInspector):
         return [self._run_batch(self._move, [copy_move])[0] for copy_move in batch]
 
     def _move(self, copy_move: ports.CopyMove) -> str:
-        _check_place(copy_move.to)
+        if not is_copy_path(copy_move.to):
+            raise ports.copy_path_error(copy_move.to)
         there = self._stat(copy_move.path)
         if there is None:  # it was moved before, or does not exist
             return self._version_of(copy_move)
@@ -426,15 +427,6 @@ def _checked(version: object) -> str:
             f"the store gave {version!r:.100} for a version", code=stores.STORE_FAILED
         )
     return version
-
-
-def _check_place(path: str) -> None:
-    if not is_copy_path(path):
-        raise StorageError(
-            f"{path!r} is not a valid path of a copy",
-            evidence=(("kept", "nothing was changed there"),),
-            code="path-in-the-way",
-        )
 
 
 def _changed(path: str) -> StorageError:

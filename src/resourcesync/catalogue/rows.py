@@ -13,7 +13,7 @@ from resourcesync.catalogue.schema import BAD_ROW
 from resourcesync.errors import StateError
 from resourcesync.model.digests import Digest, format_digests
 from resourcesync.model.entries import Change, Extra, Foreign, Link, Resource, ResourceRun
-from resourcesync.model.timestamps import from_microseconds, to_microseconds
+from resourcesync.model.timestamps import from_microseconds, known_microseconds
 from resourcesync.model.vocabulary import ChangeKind
 
 Row = tuple[Any, ...]
@@ -144,9 +144,8 @@ def _wrong_type(row: Row) -> StateError:
     )
 
 
-@lru_cache(maxsize=1_024)  # many files share the second of their last change
-def _to_time(moment: datetime | None) -> int | None:
-    return None if moment is None else to_microseconds(moment)
+# Many files share the second of their last change.
+_to_time: Final = lru_cache(maxsize=1_024)(known_microseconds)
 
 
 @lru_cache(maxsize=1_024)

@@ -234,7 +234,7 @@ class PullOptions(msgspec.Struct, frozen=True, kw_only=True):
     max_size: Annotated[
         int | UnsetType | None,
         settings.Setting(
-            "No resources whose listed length is larger, such as 5M.",
+            "No resources of a larger listed length, such as 5M; those without one are fetched.",
             _SEL,
             settings.SIZE,
             is_clearable=True,

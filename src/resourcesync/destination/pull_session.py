@@ -40,6 +40,7 @@ _log = logging.getLogger(__name__)
 _NO_TIME_NOTE: Final = "no-time told"
 _CHUNK: Final = 256
 _EVER: Final = (1 << 63) - 1
+_AHEAD: Final = "the time of {}, {}, is more than a day in the future: it is ignored"
 CUT_LIST: Final = (
     "the Resource List has fewer entries than an earlier one of the same moment: copies that it no"
     " longer lists are kept until the next one"
@@ -258,9 +259,7 @@ class SyncSession:
         if at is None or is_plausible(at, through=through, now=self.now):
             return snapshot
         self.warn(
-            "clock-skew",
-            f"the time of the Resource List, {format_w3c(from_microseconds(at))}, is more than a"
-            " day in the future: it is ignored",
+            "clock-skew", _AHEAD.format("the Resource List", format_w3c(from_microseconds(at)))
         )
         return structs.replace(snapshot, moments=ListMoments())
 
@@ -397,6 +396,9 @@ class SyncSession:
     def warn_dropped_values(self) -> None:
         """Warn of values of the lists that could not be read."""
         refusals = self.selection.refusals
+        if refusals.ahead:
+            ahead = _AHEAD.format("a change", format_w3c(refusals.ahead))
+            self.warn("clock-skew", f"{ahead}; the change itself counts")
         if refusals.dropped:
             self.warn(
                 "values-dropped",

@@ -316,6 +316,16 @@ def is_copy_path(path: str) -> bool:
     return "\0" not in path and _NO_NAMES.isdisjoint(path.split("/")) and not has_own_name(path)
 
 
+ONE_COPY: Final = frozenset({"local-change", "path-in-the-way"})
+"""Codes of errors about one copy: the others of its batch are put in place."""
+
+
+def copy_path_error(path: str) -> StorageError:
+    """Return the error for a path that leads to no place for a copy."""
+    message, kept = f"{path!r} is not a valid path of a copy", "nothing was changed there"
+    return StorageError(message, evidence=(("kept", kept),), code="path-in-the-way")
+
+
 class StagedCopy(Protocol):
     """A staged copy: bytes beside the mirror, hashed as they arrive. It is also a ``Sink``."""
 

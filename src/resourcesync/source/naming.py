@@ -169,9 +169,7 @@ def dump_part(head: str, key: str, number: int) -> str:
 
 def is_dump_name(name: str) -> bool:
     """True if only dumps have such a name, and it is not that of a head."""
-    return any(
-        pattern.fullmatch(name) is not None for pattern in (_PACKAGE, _DUMP_PART, _ARCHIVED_DUMP)
-    )
+    return any(pattern.fullmatch(name) for pattern in (_PACKAGE, _DUMP_PART, _ARCHIVED_DUMP))
 
 
 def is_document(name: str) -> bool:
@@ -181,12 +179,12 @@ def is_document(name: str) -> bool:
 
 def is_replaceable(name: str) -> bool:
     """True if only this package makes such a name, and it is not that of a head."""
-    return any(pattern.fullmatch(name) is not None for pattern in (_PART, _NUMBERED, _DATED))
+    return any(pattern.fullmatch(name) for pattern in (_PART, _NUMBERED, _DATED))
 
 
 def is_immutable(name: str) -> bool:
     """True if what has such a name is never written again; an open Change List grows."""
-    return any(pattern.fullmatch(name) is not None for pattern in (_PART, _DATED, _PACKAGE))
+    return any(pattern.fullmatch(name) for pattern in (_PART, _DATED, _PACKAGE))
 
 
 def _folder(uri: str) -> str:

@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from resourcesync.destination import planner
 from resourcesync.destination.changes.last_change import last_changes
 from resourcesync.destination.pending_tasks import next_try, pending_fetch
 from resourcesync.destination.planner import (
@@ -174,3 +175,13 @@ def test_a_resource_that_fails_is_tried_with_each_run_then_more_and_more_seldom(
     assert waits[5:8] == [minute, 2 * minute, 4 * minute]
     assert max(waits) == 24 * 60 * minute
     assert waits == sorted(waits)
+
+
+def test_the_reasons_that_states_store_and_runs_compare_are_never_reworded() -> None:
+    stored = (planner.ABSENT, planner.MISSED, planner.SEEN_LATER, planner.OUT_OF_SCOPE)
+    assert stored == (
+        "no longer listed",
+        "not in the last reading of a list whose parts are of several moments",
+        "not in a list that is older than its last answer",
+        "no longer matches the filters",
+    )

@@ -14,7 +14,7 @@ from resourcesync.adapters.mirror.own_folder import mirror_error
 from resourcesync.errors import StorageError
 from resourcesync.model.digests import ALGORITHMS, Digest, new_hashers, parse_digests
 from resourcesync.own_files import FOLDER, is_regular, open_file, sync_folder
-from resourcesync.ports import CopyContent, is_copy_path
+from resourcesync.ports import CopyContent, copy_path_error, is_copy_path
 
 MAX_OPEN: Final = 288
 """The most folders that are open: those of a group of 256 copies, and some above them."""
@@ -38,11 +38,7 @@ class OpenFolders:
         """
         folder, _, leaf = path.rpartition("/")
         if not is_copy_path(leaf if folder in self._allowed else path):
-            raise StorageError(
-                f"{path!r} is not a valid path of a copy",
-                evidence=(("kept", "nothing was changed there"),),
-                code="path-in-the-way",
-            )
+            raise copy_path_error(path)
         self._allowed.add(folder)
         is_open = folder in self._descriptors
         descriptor = self._descriptors[folder] if is_open else self._open(folder, create=create)

@@ -354,9 +354,8 @@ def merge_settings(
     """Return the settings in force."""
     settings = structs.replace(known, **chosen)
     if settings.out != known.out and known.url:
-        settings = structs.replace(
-            settings, earlier=tuple(sorted({*known.earlier, known.out} - {settings.out}))
-        )
+        earlier = tuple(sorted({*known.earlier, known.out} - {settings.out}))
+        settings = structs.replace(settings, earlier=earlier)
     if not settings.url:
         raise unknown_address_error(root)
     settings.check_versions(root)

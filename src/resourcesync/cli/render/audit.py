@@ -74,7 +74,8 @@ def _not_in_sync(report: AuditReport, mirror: Path) -> Iterator[TextLine]:
     counts = {
         "not listed by the Source": report.extra,
         "listed but not usable": report.refused,
-        "could not be checked": report.unchecked,
+        "listed but not at the Source (404)": report.unserved,
+        "could not be checked": report.unchecked - report.unserved,
         _NO_HASH: report.unproven,
     }
     if said := formatting.counts(counts):
@@ -124,7 +125,9 @@ def _next_command(report: AuditReport, mirror: Path) -> str:
     if is_complete and report.damaged and not report.refused:  # they cannot be fetched
         return f"resourcesync repair {mirror} --delete"
     if report.unchecked and report.accurate + report.unchecked == report.listed:
-        return "run it again, when they can be checked"
+        accept = f"or accept that: resourcesync pull {mirror} --accept-missing"
+        lists = f"ask the Source to correct its list, {accept}"
+        return lists if report.unserved else "run it again, when they can be checked"
     if report.is_begun or report.has_gap or not report.present or is_complete:
         return f"resourcesync pull {mirror}"
     return f"resourcesync repair {mirror} --from-audit {report.audit}"

@@ -10,13 +10,17 @@ from datetime import datetime
 from itertools import islice
 from typing import Final, TypeGuard
 
-import msgspec
 from msgspec import structs
 
 from resourcesync.compare import Created, Deleted, Difference, Same, Updated, compare
 from resourcesync.destination import pending_tasks, planner
 from resourcesync.destination.audits import fixity
-from resourcesync.destination.audits.reports import AuditFinding, AuditReport, FindingKind
+from resourcesync.destination.audits.reports import (
+    AuditCounts,
+    AuditFinding,
+    AuditReport,
+    FindingKind,
+)
 from resourcesync.destination.baseline import Baseline
 from resourcesync.destination.cursor import Phase
 from resourcesync.destination.external_sort import PairSorter
@@ -47,25 +51,6 @@ _CONTRADICTING_LISTS: Final = "lists of the Source contradict each other"
 _END_OF_CLAIMS: Final = ("\U0010ffff" * 2, "")
 
 
-class _AuditCounts(msgspec.Struct, kw_only=True):
-    listed: int = 0
-    absent: int = 0
-    skipped: int = 0
-    unknown: int = 0
-    """Number of the absent and skipped that have a copy: also in `listed` and `present`."""
-    present: int = 0
-    accurate: int = 0
-    unproven: int = 0
-    unchecked: int = 0
-    extra: int = 0
-    held: int = 0
-    damaged: int = 0
-    unlisted: int = 0
-    foreign: int = 0
-    read_bytes: int = 0
-    findings: list[AuditFinding] = msgspec.field(default_factory=list)
-
-
 class Audit:
     """An audit of one mirror."""
 
@@ -85,7 +70,8 @@ class Audit:
         self._method: str = method
         self._failed_checks: dict[str, fixity.FailedCheck] = {}
         self._finds_foreign = method != "lists"
-        self._counts = _AuditCounts()
+        self._counts = AuditCounts()
+        self._findings: list[AuditFinding] = []
         self._contents: dict[str, CopyContent | StorageError | None] = {}
         self._has_gap = self._is_offline = self._is_served = self._is_partial = False
         self._is_read = True
@@ -114,12 +100,12 @@ class Audit:
         found = structs.asdict(counts) | {
             "listed": counts.listed - counts.unknown,
             "present": counts.present - counts.unknown,
-            "findings": tuple(counts.findings),
         }
         return AuditReport(
             **found,
             audit=run,
             at=_datetime_of(at),
+            findings=tuple(self._findings),
             refused=sync_state.refused_count if offline else self._pull.selection.refusals.count,
             doubted=self._suspects.count,
             proven=None if proven is None else proven.count,
@@ -156,7 +142,7 @@ class Audit:
         """Record that every byte of every copy was read now and matches."""
         counts = self._counts
         all_read = self._method == "hash" and counts.present == self._pull.state.count()
-        if all_read and not counts.findings:
+        if all_read and not self._findings:
             self._pull.state.commit(StateTransaction(notes={PROVEN_ALL: str(self._pull.now)}))
 
     def _read_listed_rows(
@@ -321,6 +307,7 @@ class Audit:
                 self._suspects.mark_answer(copy, row, bad)
         if bad is not None and not (bad.code and self._unavailable_code(copy.uri)):
             self._counts.unchecked += bad.kind is FindingKind.FAILED
+            self._counts.unserved += bad.code in pending_tasks.ABSENT_CODES
             self._add_finding(bad.kind, copy.uri, copy.path, bad.reason)
         elif isinstance(content, CopyContent):
             sound = copy if copy.is_unknown else fixity.as_read(copy, content, inspector)
@@ -413,8 +400,8 @@ class Audit:
     def _add_finding(self, kind: FindingKind, uri: str, path: str, reason: str) -> None:
         uri = self._pull.selection.source_uri(uri)
         finding = AuditFinding(kind=kind, uri=uri, path=path, reason=reason)
-        if len(self._counts.findings) < self._max_findings:
-            self._counts.findings.append(finding)
+        if len(self._findings) < self._max_findings:
+            self._findings.append(finding)
         fields = {"kind": kind.value, "uri": uri, "path": path, "reason": reason}
         if self._store is not None:
             self._store.add(fields)

@@ -34,7 +34,27 @@ class AuditFinding(msgspec.Struct, frozen=True, kw_only=True):
     reason: str
 
 
-class AuditReport(msgspec.Struct, frozen=True, kw_only=True):
+class AuditCounts(msgspec.Struct, kw_only=True):
+    """Counts of an audit, as `AuditReport` has them; till its end ``present`` has the unknown."""
+
+    listed: int = 0
+    absent: int = 0
+    skipped: int = 0
+    unknown: int = 0
+    present: int = 0
+    accurate: int = 0
+    unproven: int = 0
+    unchecked: int = 0
+    unserved: int = 0
+    extra: int = 0
+    held: int = 0
+    damaged: int = 0
+    unlisted: int = 0
+    foreign: int = 0
+    read_bytes: int = 0
+
+
+class AuditReport(AuditCounts, frozen=True, kw_only=True):  # type: ignore[misc]  # counted, then frozen
     """Outcome of one audit (§5.2). No copy was changed.
 
     Attributes:
@@ -50,6 +70,7 @@ class AuditReport(msgspec.Struct, frozen=True, kw_only=True):
             requested to serve them (method ``remote``).
         unchecked: Of the present, those that could not be checked: the Source did not serve them
             to this audit, or their files cannot be read.
+        unserved: Of the unchecked, those that the Source lists and does not have (404 or 410).
         extra: Copies that the Source does not list.
         held: Of the extra, those whose deletion the last pull held.
         damaged: Of the extra, those that a pull retained, and whose files are missing or changed.
@@ -77,21 +98,7 @@ class AuditReport(msgspec.Struct, frozen=True, kw_only=True):
 
     audit: str
     at: datetime | None
-    listed: int = 0
-    absent: int = 0
-    skipped: int = 0
-    unknown: int = 0
-    present: int = 0
-    accurate: int = 0
-    unproven: int = 0
-    unchecked: int = 0
-    extra: int = 0
-    held: int = 0
-    damaged: int = 0
-    unlisted: int = 0
-    foreign: int = 0
     refused: int = 0
-    read_bytes: int = 0
     doubted: int = 0
     seconds: float = 0.0
     findings: tuple[AuditFinding, ...] = ()

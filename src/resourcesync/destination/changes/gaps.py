@@ -8,6 +8,7 @@ what the two lists share, or by the time of a change.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from datetime import datetime
 from itertools import dropwhile, pairwise
 from operator import attrgetter, itemgetter
 from typing import TYPE_CHECKING, Final, NamedTuple
@@ -247,8 +248,8 @@ class LatestChangeTime:
     resources may be ahead of that of the lists, and what is listed next would seem known.
 
     ``change_time`` is the latest time that a change has of its own, T if all are earlier;
-    ``reported`` is the same, though it be earlier. ``is_resource_clock_ahead``: a resource was
-    modified after its change, by both clocks.
+    ``reported`` is the same, though it be earlier. ``ahead`` is a time that cannot be true yet.
+    ``is_resource_clock_ahead``: a resource was modified after its change, by both clocks.
     """
 
     def __init__(self, since: int, now: int) -> None:
@@ -256,6 +257,7 @@ class LatestChangeTime:
         self._now = now
         self.change_time: int | None = None
         self.reported: int | None = None
+        self.ahead: datetime | None = None
         self.is_resource_clock_ahead = False
         self._resource_time = since
 
@@ -265,6 +267,7 @@ class LatestChangeTime:
             return
         time = timestamps.to_microseconds(change.time)
         if not is_plausible(time, through=self._since, now=self._now):
+            self.ahead = change.time
             return
         if has_own_time(change):
             self.change_time = max(self.change_time or self._since, time)

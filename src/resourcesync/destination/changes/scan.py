@@ -250,6 +250,8 @@ class ChangeListScan:
         for moment in (span.from_, span.until, latest.reported):
             reading.report(moment)
         reading.is_resource_clock_ahead |= latest.is_resource_clock_ahead
+        refusals = self._selection.refusals
+        refusals.ahead = latest.ahead or refusals.ahead
         moved = latest.change_time if reading.is_resource_clock_ahead else latest.moment
         reading.checkpoint = gaps.advance_checkpoint(
             reading.checkpoint, until=span.until, last=moved, now=now

@@ -66,7 +66,7 @@ class Refusals:
 
     An entry that the Source deletes later, or lists later in a usable form, is withdrawn.
     ``new_count`` are those that no earlier reading had, ``dropped`` unreadable values, whose
-    entries are used without them.
+    entries are used without them; ``ahead`` is the time of a change, days in the future.
     """
 
     def __init__(self, tell: Callable[[RefusedRow], None], known: Iterable[str] = ()) -> None:
@@ -79,6 +79,7 @@ class Refusals:
         self.new_count = 0
         self.dropped = 0
         self.example = ""
+        self.ahead: datetime | None = None
         self.withdrawn: set[str] = set()
         self.leniencies = LeniencyTally()
 

@@ -12,7 +12,7 @@ from resourcesync.destination.pull_session import SyncSession
 from resourcesync.destination.reports import Failing, TransferTally
 from resourcesync.destination.sync_state import encode_notes, question_notes
 from resourcesync.destination.transfers.verification import installed_content
-from resourcesync.errors import DiskFullError, StorageError
+from resourcesync.errors import DiskFullError, StorageError, quoted
 from resourcesync.mirror_state import rows
 from resourcesync.model.timestamps import DAY, SECOND, to_microseconds
 
@@ -22,8 +22,10 @@ _GROUP_SECONDS: Final = 1.0
 _PROGRESS_SECONDS: Final = 1.0
 _MAX_FAILURES: Final = 1_000
 _MAX_QUARANTINE_WARNINGS: Final = 100
+_MANY: Final = 10
+_SAME: Final = "10 different copies became the same bytes, such as {}: an error page or a login?"
+_REPAIRED: Final = "look at it; after its repair, run: resourcesync audit {} --method remote"
 _SIGNATURE: Final = rows.Copy._fields.index("signature")
-_RESOURCE_ERROR_CODES: Final = frozenset({"path-in-the-way", "local-change"})
 
 
 class StagedResource(msgspec.Struct):
@@ -62,6 +64,7 @@ class CommitBatch:
         self._opened_at = self._progress_at = self._clock.monotonic()
         self._total = self._size = 0
         self._quarantine_count = 0
+        self._replaced: dict[str, set[str]] = {}  # the last bytes, each with those before
         self.tally = TransferTally()
 
     def expect(self, total: int, size: int) -> None:
@@ -252,7 +255,7 @@ class CommitBatch:
                     (*ready.copy[:_SIGNATURE], result, fixity, moment, ready.copy.evidence)
                 )
                 installed.append(ready)
-            elif result.code in _RESOURCE_ERROR_CODES:
+            elif result.code in ports.ONE_COPY:
                 refused[ready.copy.uri] = befores.get(ready.copy.uri)
                 self.add_failure(ready.fetch, result.code, result.message, 1)
             else:
@@ -316,6 +319,7 @@ class CommitBatch:
             tally.created += 1
         else:
             tally.updated += 1
+            self._warn_of_same_bytes(before, copy)
         tally.useful += copy.length if ready.staged is not None else 0
         tally.patched += ready.patched is not None
         tally.contradicting += bool(ready.contradicts)
@@ -343,6 +347,16 @@ class CommitBatch:
                 **more,
             },
         )
+
+    def _warn_of_same_bytes(self, before: rows.Copy | None, copy: rows.Copy) -> None:
+        """Warn once if many copies became the same bytes, which the list does not prove."""
+        former = self._replaced.pop(copy.digests, set())
+        self._replaced = dict([*self._replaced.items(), (copy.digests, former)][-_MANY:])
+        if before is not None and not copy.listed and len(former) < _MANY:
+            former.add(before.digests)
+            if len(former) == _MANY:
+                mirror = quoted(self._pull.dependencies.folder, "MIRROR")
+                self._pull.warn("same-bytes", _SAME.format(copy.uri), hint=_REPAIRED.format(mirror))
 
 
 def _installation_of(ready: StagedResource) -> ports.CopyInstallation:
