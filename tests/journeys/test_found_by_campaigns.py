@@ -440,3 +440,24 @@ def test_a_list_by_addresses_does_not_look_like_one_with_the_newest_change_first
     world.pull(max_delete=Limit(number=9))
 
     assert world.in_sync()
+
+
+@pytest.mark.parametrize("is_taken_back", [True, False])
+def test_a_deletion_of_before_the_copy_came_is_a_question_without_any_date(
+    tmp_path: Path, *, is_taken_back: bool
+) -> None:
+    """A cache has a list of before its Source was restored from a backup; or one is late."""
+    world = three_listed(tmp_path)
+    before = world.source.saved()
+    world.source.publish_deletion("a.txt")
+    later, world.source = world.source, before
+    world.clock.advance(hours=1)
+    world.pull()
+    world.network.answers[CHANGE_LIST] = later.honest(CHANGE_LIST)
+    if not is_taken_back:
+        world.source = later
+
+    report = world.pull()
+
+    assert world.in_sync()
+    assert report.state is (MirrorState.BEHIND if is_taken_back else MirrorState.IN_SYNC)

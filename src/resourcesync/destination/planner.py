@@ -389,8 +389,8 @@ def _as_question(
     differ, so a 404 counts. In a reading that is behind the mirror, each is one, and none counts.
     """
     if row.change == ChangeKind.DELETED:
-        is_before = copy.evidence > (row.lastmod or copy.evidence)
-        if is_before or policy.is_old_reading:
+        seen = max(copy.evidence, copy.installed)
+        if seen > (row.lastmod or seen) or policy.is_old_reading:
             return row._replace(change=DISPUTED, undated=True)
     if not row.undated:
         return row
