@@ -71,6 +71,7 @@ def mirror(served: TinySource, tmp_path_factory: pytest.TempPathFactory) -> Path
         served.change("created", "/never.txt", b"never", at=LATER),
     )
     served.put("/objects/0001.txt", b"changed")
+    del served.answers[GONE]
     assert run(["pull", str(folder), "--delete", "signalled", "--max-delete", "100%", "-qq"]) == 3
     assert run(["audit", str(folder), "-qq"]) == 1
     fill(folder / STATE)

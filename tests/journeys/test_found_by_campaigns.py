@@ -440,3 +440,60 @@ def test_a_list_by_addresses_does_not_look_like_one_with_the_newest_change_first
     world.pull(max_delete=Limit(number=9))
 
     assert world.in_sync()
+
+
+@pytest.mark.parametrize("is_taken_back", [True, False])
+def test_a_deletion_of_before_the_copy_came_is_a_question_without_any_date(
+    tmp_path: Path, *, is_taken_back: bool
+) -> None:
+    """A cache has a list of before its Source was restored from a backup; or one is late."""
+    world = three_listed(tmp_path)
+    before = world.source.saved()
+    world.source.publish_deletion("a.txt")
+    later, world.source = world.source, before
+    world.clock.advance(hours=1)
+    world.pull()
+    world.network.answers[CHANGE_LIST] = later.honest(CHANGE_LIST)
+    if not is_taken_back:
+        world.source = later
+
+    report = world.pull()
+
+    assert world.in_sync()
+    assert report.state is (MirrorState.BEHIND if is_taken_back else MirrorState.IN_SYNC)
+
+
+@pytest.mark.parametrize("is_changed", [True, False])
+def test_a_shorter_list_of_an_older_replica_ends_no_copy_that_was_made_again(
+    tmp_path: Path, *, is_changed: bool
+) -> None:
+    """Its list has the deletion, and it lacks the resource; nothing has a time."""
+    world = three_listed(tmp_path, times=False)
+    source = world.source
+    world.pull()
+    source.publish_deletion("a.txt")
+    older = source.honest(CHANGE_LIST)
+    source.publish_file("a.txt", "made again")
+    world.pull()
+    if is_changed:
+        source.publish_file("a.txt", "changed")
+    source.snapshot()
+    world.network.answers |= {CHANGE_LIST: older, f"{BASE}a.txt": Answer(status=404)}
+
+    report = world.pull()
+
+    assert world.texts()["a.txt"] == "made again"
+    assert is_changed <= (report.state is MirrorState.BEHIND)
+
+
+def test_an_older_deletion_ends_no_older_version_either(tmp_path: Path) -> None:
+    """The Resource List has a version that is not in the mirror yet; a replica lacks any."""
+    world = world_made_again(tmp_path)
+    world.source.publish_file("a.txt", "changed")
+    world.source.snapshot()
+    world.network.answers[f"{BASE}a.txt"] = Answer(status=404)
+
+    report = world.pull()
+
+    assert world.texts()["a.txt"] == "made again"
+    assert report.state is MirrorState.BEHIND

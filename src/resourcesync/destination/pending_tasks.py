@@ -25,7 +25,7 @@ OLD_ANSWER: Final = "old-answer"
 
 OLD_ANSWER_REASON: Final = (
     "the Source answers as a change says that is dated before its Resource List, or that an earlier"
-    " pull acted on (an old copy of a server?): the copy is as the Resource List has it, and stays"
+    " pull acted on (an old copy of a server?): the copy stays"
 )
 
 LOCAL_CHANGE: Final = "local-change"

@@ -391,9 +391,9 @@ def _as_question(
     differ, so a 404 counts. In a reading that is behind the mirror, each is one, and none counts.
     """
     if row.change == ChangeKind.DELETED:
-        is_before = copy.evidence > (row.lastmod or copy.evidence)
-        if is_before or policy.is_old_reading:
-            return row._replace(change=DISPUTED, undated=True)
+        seen = max(copy.evidence, copy.installed)
+        if seen > (row.lastmod or seen) or policy.is_old_reading:
+            return row._replace(change=DISPUTED, undated=True, is_older=policy.is_old_reading)
     if not row.undated:
         return row
     if row.change == ChangeKind.DELETED and policy.absence is Absence.UNCHANGED:
@@ -582,12 +582,12 @@ def is_undecided(row: ListedEntry, copy: Copy | None) -> bool:
     return row.is_older and bool(row.rivals) and not agrees_with_list(copy, row)
 
 
-def is_gone_by_answer(row: ListedEntry, copy: Copy | None, *, is_old_reading: bool) -> bool:
+def is_gone_by_answer(fetch: Fetch, *, is_old_reading: bool) -> bool:
     """True if it settles what lists dispute that the Source does not have a resource.
 
     It does not where an older replica may have answered, or the lists report less than before.
     """
-    return not (is_old_reading or agrees_with_list(copy, row))
+    return not (is_old_reading or (fetch.listed.is_older and fetch.before is not None))
 
 
 def has_old_bytes(row: ListedEntry, copy: Copy | None, found: Sequence[Digest]) -> bool:

@@ -142,7 +142,7 @@ class ChangeListScan:
         known, earlier = document.dropped, dict(document.tolerated_counts)
         count = reading.change_count
         is_intact = seen is None or (
-            self._begins_with(seen) if begins else is_same_prefix(self._prefix, seen)
+            is_same_prefix(self._beginning(seen.entries) if begins else self._prefix, seen)
         )
         if is_intact or begins:
             self._collect_new(changes, is_known=seen is not None)
@@ -347,14 +347,16 @@ class ChangeListScan:
             return 0
         if done is None:
             return sys.maxsize if positions.is_over(span) else 0
-        return done.entries if self._begins_with(done) else 0
+        begin = self._beginning(done.entries)  # a list that got shorter may be an older copy
+        is_known = begin.entries < done.entries or is_same_prefix(begin, done)
+        return done.entries if is_known else 0
 
-    def _begins_with(self, done: ProcessedDocument) -> bool:
+    def _beginning(self, entries: int) -> gaps.ListPrefix:
         prefix = gaps.ListPrefix(self._selection.mirror_uri)
         with self._reopened() as changes:
-            for change in islice(changes, done.entries):
+            for change in islice(changes, entries):
                 prefix.add(change)
-        return is_same_prefix(prefix, done)
+        return prefix
 
     @contextmanager
     def _reopened(self) -> Iterator[Iterator[Change]]:

@@ -143,9 +143,7 @@ class CommitBatch:
         listed = fetch.listed
         self._waiting += 1
         if listed.change in planner.MAY_BE_GONE and code in pending_tasks.ABSENT_CODES:
-            if planner.is_gone_by_answer(
-                listed, fetch.before, is_old_reading=self._pull.is_old_reading
-            ):
+            if planner.is_gone_by_answer(fetch, is_old_reading=self._pull.is_old_reading):
                 self._record_as_gone(fetch)
                 return False
             code, reason = pending_tasks.OLD_ANSWER, pending_tasks.OLD_ANSWER_REASON
