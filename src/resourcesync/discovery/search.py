@@ -462,7 +462,8 @@ def _open(fetched: FetchedDocument, *, is_given: bool = False) -> "Document":
             raise
         leads_on = Relation.RESOURCESYNC in fetched.links
         is_page = is_given and (leads_on or not uris.is_document(fetched.uri))
-        may_be_xml = head.lstrip(" \t\r\n")[:1] in ("<", "\x1f", "")
+        is_blank = not head.strip() and "text/html" in fetched.media_type.lower()
+        may_be_xml = head.lstrip(" \t\r\n")[:1] in ("<", "\x1f", "") and not is_blank
         if is_html(head) or (is_page and not may_be_xml):
             what = "HTML" if is_html(head) else "neither XML nor HTML, nor a list of addresses"
             raise errors.NotAListError(
@@ -474,13 +475,12 @@ def _open(fetched: FetchedDocument, *, is_given: bool = False) -> "Document":
 def _parts_among(targets: Iterable[str], document: "Document") -> set[str]:
     if not document.header.is_index:
         return set()
-    wanted = set(targets)
     parts = (
         uris.join(document.uri, entry.uri)
         for entry in document.entries()
         if isinstance(entry, Part)
     )
-    return {part for part in parts if part in wanted}
+    return set(targets).intersection(parts)
 
 
 def _is_absence(error: errors.ResourceSyncError) -> bool:

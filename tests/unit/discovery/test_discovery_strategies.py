@@ -9,6 +9,7 @@ from resourcesync.errors import (
     SourceNotFoundError,
     SourceRefusedError,
     SourceUnavailableError,
+    TruncatedDocumentError,
 )
 from tests.support.worlds.discovering import (
     HOST,
@@ -123,6 +124,16 @@ def test_an_address_that_cannot_be_looked_at_ends_no_search(
     assert found.unanswered == f"{HOST}{place} ({forbidden.message if is_forbidden else 500})"
     with pytest.raises(SourceRefusedError if is_forbidden else SourceUnavailableError):
         Host(said).find()  # what is there may be had another time
+
+
+def test_an_empty_page_ends_no_search_and_an_empty_answer_may_be_a_list_cut_short() -> None:
+    empty = Answer(body=b"", headers={"content-type": "text/html; charset=UTF-8"})
+
+    found = Host({"/": empty, "/sitemap.xml": SITEMAP}).find()
+
+    assert found.resource_list == f"{HOST}/sitemap.xml"
+    with pytest.raises(TruncatedDocumentError):
+        Host({"/": b"", "/sitemap.xml": SITEMAP}).find()
 
 
 def test_pages_that_lead_to_pages_end() -> None:
