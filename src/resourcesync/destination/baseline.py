@@ -81,18 +81,13 @@ class Baseline:
         lists = self._read(held)
         assert lists is not None, "an unconditional reading always returns a snapshot"
         snapshot, history, sorters, linked = lists
-        through, reaches = self._coverage(snapshot, history)
-        absence, absent_at = self._absence(snapshot, history, through, reaches=reaches)
-        complete = absence is planner.Absence.DELETED
-        if complete and not self._is_whole(snapshot):
-            self._pull.warn("cut-list", pull_session.CUT_LIST)
-            complete = False
+        absence, absent_at = self._assess(snapshot, history)
         return ListedRows(
             sorters=sorters,
-            at=None if snapshot.at is None else through,
-            checkpoint=through,
-            has_gap=not reaches or snapshot.outdated_parts > 0,
-            proves_absence=complete and not self._pull.selection.refusals.count,
+            at=None if snapshot.at is None else self._through,
+            checkpoint=self._through,
+            has_gap=self._has_gap or snapshot.outdated_parts > 0,
+            proves_absence=absence is planner.Absence.DELETED,
             absent_at=absent_at,
             linked=linked,
             unread_parts=snapshot.unread_parts,
@@ -143,11 +138,10 @@ class Baseline:
 
         A list of the same moment with fewer entries than before was cut, or is being written.
         """
-        cursor = self._pull.cursor
-        before = cursor.complete_reading
-        if snapshot.at is None or snapshot.moments != before.moments:
-            return True
-        return snapshot.entries >= before.entries
+        before = self._pull.cursor.complete_reading
+        is_known = snapshot.at is not None and snapshot.moments == before.moments
+        is_cut = is_known and snapshot.entries < before.entries
+        return not is_cut or self._pull.options.delete == "absent"
 
     def _check_time(self, snapshot: ListSnapshot, *, gap: bool) -> None:
         through = self._pull.cursor.checkpoint
@@ -215,7 +209,7 @@ class Baseline:
         return known, False
 
     def _synchronize(self, lists: _ListsRead) -> pull_session.SyncOutcome:
-        self._assess(lists.snapshot, lists.history)
+        self._decide_policy(lists.snapshot, lists.history)
         counts, pulled = self._plan(lists)
         self._assign_paths(lists, counts.plan.create)
         if self._pull.options.dry_run:
@@ -299,16 +293,6 @@ class Baseline:
     def _planned_decisions(self, lists: _ListsRead) -> Iterable[planner.Decision]:
         return self._decisions(lists) if self._kept is None else self._kept
 
-    def _check_understood(self) -> bool:
-        """True if all entries could be used: only then does a list prove absence.
-
-        An unusable entry may be the resource that seems to be gone, under another address.
-        """
-        refused = self._pull.selection.refusals.count
-        if refused:
-            self._pull.warn_not_understood(refused)
-        return not refused
-
     def _fetch(self, pulled: pull_session.SyncOutcome, lists: _ListsRead) -> None:
         if self._pull.found.resource_dump or self._pull.found.change_dump:
             self._kept = None  # the dumps change the copies
@@ -329,32 +313,39 @@ class Baseline:
             known = (state.pending_of(fetch.listed.uri) for fetch in group)
             state.commit(StateTransaction(pending=list(map(self._task_of, group, known))))
 
-    def _assess(self, snapshot: ListSnapshot, history: ChangeHistory | None) -> None:
-        """Determine what absence means, and the moment up to which the lists report."""
-        through, reaches = self._coverage(snapshot, history)
-        self._through = through
-        absence, absent_at = self._absence(snapshot, history, through, reaches=reaches)
-        may = absence is not planner.Absence.UNPROVEN and self._check_understood()
-        is_whole = self._is_whole(snapshot) or self._pull.options.delete == "absent"
-        self._is_cut, sweeping = may and not is_whole, may and is_whole
+    def _assess(
+        self, snapshot: ListSnapshot, history: ChangeHistory | None
+    ) -> tuple[planner.Absence, int]:
+        """Determine the moment up to which the lists report, and what absence from them means.
+
+        An unusable entry may be the resource that seems to be gone, under another address.
+        """
+        self._through, reaches = self._coverage(snapshot, history)
         self._has_gap = not reaches
+        absence, absent_at = self._absence(snapshot, history, self._through, reaches=reaches)
+        may = absence is not planner.Absence.UNPROVEN and not self._pull.selection.refusals.count
+        self._is_cut = may and not self._is_whole(snapshot)
+        if self._is_cut:
+            self._pull.warn("cut-list", pull_session.CUT_LIST)
+        return absence if may and not self._is_cut else planner.Absence.UNPROVEN, absent_at
+
+    def _decide_policy(self, snapshot: ListSnapshot, history: ChangeHistory | None) -> None:
+        absence, absent_at = self._assess(snapshot, history)
+        if self._pull.selection.refusals.count:
+            self._pull.warn_not_understood(self._pull.selection.refusals.count)
         if snapshot.outdated_parts:
             self._pull.warn("old-part", pull_session.OLD_PART)
         if self._is_old_copy:
             self._pull.warn("old-lists", pull_session.OLD_LISTS)
-        if self._is_cut:
-            self._pull.warn("cut-list", pull_session.CUT_LIST)
-        elif history is None and not reaches:
+        if history is None and self._has_gap and not self._is_cut:
             self._pull.warn("change-gap", pull_session.NO_CHANGES)
         self._complete_reading = None
-        if sweeping and snapshot.at is not None:
+        if absence is not planner.Absence.UNPROVEN and snapshot.at is not None:
             self._complete_reading = proof.CompleteReading(
                 moments=snapshot.moments, absent_at=absent_at, entries=snapshot.entries
             )
-        self._listed_at = through if snapshot.at is None else snapshot.at
-        self._policy = self._pull.decision_policy(
-            absence if sweeping else planner.Absence.UNPROVEN, absent_at=absent_at
-        )
+        self._listed_at = self._through if snapshot.at is None else snapshot.at
+        self._policy = self._pull.decision_policy(absence, absent_at=absent_at)
 
     def _absence(
         self, snapshot: ListSnapshot, history: ChangeHistory | None, through: int, *, reaches: bool
