@@ -309,7 +309,7 @@ def unite(rows: Iterable[ListedEntry]) -> ListedEntry:
         links=tuple(dict.fromkeys(chain.from_iterable(row.links for row in rows))),
         entry=next((row.entry for row in rows if row.entry), ""),
     )
-    contents = set(chain.from_iterable(row.rivals or ((row.hash, row.length),) for row in rows))
+    contents = set(chain.from_iterable(row.contents for row in rows))
     contents -= {_NOTHING}
     if any(row.undated and not row.rivals for row in rows):
         return _as_question(first, ())

@@ -90,6 +90,15 @@ class ListedEntry(NamedTuple):
     rivals: tuple[tuple[str, int | None], ...] = ()
     is_older: bool = False
 
+    @property
+    def contents(self) -> tuple[tuple[str, int | None], ...]:
+        """Its content, or the candidates for it: each by hash and length, as in ``rivals``."""
+        return self.rivals or ((self.hash, self.length),)
+
+    def candidates(self) -> list["ListedEntry"]:
+        """Return the entry with each of its contents."""
+        return [self._replace(hash=text, length=size, rivals=()) for text, size in self.contents]
+
 
 def is_out_of_scope(listed: ListedEntry) -> bool:
     """True if a usable entry is excluded by the filters."""
@@ -113,9 +122,7 @@ def match_copy(copy: Copy, listed: ListedEntry) -> Match:
     """
     if not listed.undated:  # as most are
         return _match(copy, listed)
-    contents = listed.rivals or ((listed.hash, listed.length),)
-    rows = (listed._replace(hash=digest, length=length) for digest, length in contents)
-    is_other = all(_match(copy, row) is Match.DIFFERENT for row in rows)
+    is_other = all(_match(copy, row) is Match.DIFFERENT for row in listed.candidates())
     return Match.DIFFERENT if is_other else Match.UNKNOWN
 
 
@@ -568,8 +575,7 @@ def agrees_with_list(copy: Copy | None, row: ListedEntry) -> bool:
     """True if a copy is as the Resource List has it, and only an older change says otherwise."""
     if not row.is_older or copy is None or copy.is_damaged:
         return False
-    listed = row.rivals[0] if row.rivals else (row.hash, row.length)
-    return _match(copy, row._replace(hash=listed[0], length=listed[1])) is Match.SAME
+    return _match(copy, row.candidates()[0]) is Match.SAME
 
 
 def is_undecided(row: ListedEntry, copy: Copy | None) -> bool:
@@ -597,7 +603,7 @@ def has_old_bytes(row: ListedEntry, copy: Copy | None, found: Sequence[Digest]) 
         return False
     if has_bytes(copy, format_digests(found)):
         return False
-    return not agree(found, usable(parse_digests(row.rivals[0][0] if row.rivals else row.hash)))
+    return not agree(found, usable(parse_digests(row.contents[0][0])))
 
 
 def has_bytes(copy: Copy | None, digests: str) -> bool:
@@ -609,8 +615,7 @@ def algorithms_for(listed: ListedEntry, own: str) -> tuple[str, ...]:
     """Return the algorithms to compute: the mirror's own and each usable one of the Source."""
     if listed.hash.startswith(f"{own}:") and " " not in listed.hash:
         return (own,)
-    hashes = (listed.hash, *(digest for digest, _ in listed.rivals))
-    claims = [claim for hash_ in hashes for claim in usable(parse_digests(hash_))]
+    claims = [claim for hash_, _ in listed.contents for claim in usable(parse_digests(hash_))]
     return tuple(dict.fromkeys((own, *(claim.algorithm for claim in claims))))
 
 

@@ -85,5 +85,5 @@ def _is_out_of_order(before: ListedEntry, after: ListedEntry) -> bool:
 
 def _as_rivals(one: ListedEntry, other: ListedEntry, lastmod: int | None) -> ListedEntry:
     """Return the row of a resource that has the content of one of two rows."""
-    rivals = (*(one.rivals or ((one.hash, one.length),)), (other.hash, other.length))
+    rivals = (*one.contents, (other.hash, other.length))
     return other._replace(hash="", length=None, lastmod=lastmod, undated=True, rivals=rivals)

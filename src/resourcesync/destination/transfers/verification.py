@@ -44,7 +44,7 @@ def verify_bytes(
     if listed.hash == digests and digests.startswith(_ONE_STRONG) and listed.length == length:
         return Fixity.VERIFIED, None  # the common case, without parsing the digests
     if listed.rivals:
-        judged = [verify_bytes(rival, length, digests) for rival in _rivals_of(listed)]
+        judged = [verify_bytes(rival, length, digests) for rival in listed.candidates()]
         return next((item for item in judged if item[1] is None), judged[-1])
     if listed.length is not None and listed.length != length:
         return Fixity.UNVERIFIED, ("length-mismatch", f"{listed.length} B", f"{length} B")
@@ -59,15 +59,10 @@ def verify_bytes(
     return (Fixity.WEAK if listed.length is not None else Fixity.UNVERIFIED), None
 
 
-def _rivals_of(listed: ListedEntry) -> Iterator[ListedEntry]:
-    for digests, length in listed.rivals:
-        yield listed._replace(hash=digests, length=length, rivals=())
-
-
 def proof_of(listed: ListedEntry) -> Proof:
     """Return the means that an entry gives to check the bytes of its resource."""
     if listed.rivals:
-        return min(map(proof_of, _rivals_of(listed)))
+        return min(map(proof_of, listed.candidates()))
     if is_sha256(listed.hash):  # the common case, without parsing the digests
         return Proof.BYTES
     claims = usable(parse_digests(listed.hash))
