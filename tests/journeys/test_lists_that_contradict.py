@@ -5,7 +5,9 @@ from typing import Any
 
 import pytest
 
+from resourcesync.cli.render.status import notes_of
 from resourcesync.destination.audits.explain import ResourceVerdict
+from resourcesync.destination.mirror_health import CheckedMirror
 from resourcesync.destination.reports import MirrorState, RunReport
 from tests.support.worlds.contradicting_source import (
     LISTED_AT,
@@ -78,6 +80,9 @@ def test_what_one_list_calls_deleted_and_the_source_gives_is_in_sync_for_nobody(
 
     assert later(world).state is MirrorState.BEHIND
 
+    notes = "\n".join(notes_of(CheckedMirror(world.status())))
+    assert "lists of the Source contradict each other about 1 resource" in notes
+    assert "the last pull did not complete" not in notes
     report = world.audit()
     assert (report.in_sync, report.accurate, report.listed) == (False, len(OTHERS), 6)
     assert world.why(ONE, None).verdict is ResourceVerdict.UNDECIDED

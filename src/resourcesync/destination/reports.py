@@ -400,6 +400,7 @@ class MirrorStatus(msgspec.Struct, frozen=True, kw_only=True):
         listed: What the Source lists, by result, as far as it is known; see `RunReport`.
         retained: Copies that are not what is listed, by reason; see `RunReport`.
         evidence: All copies, by what proves them, as of the last pull; see `RunReport`.
+        faults: Why the lists that the last run read may not tell all; see `RunReport`.
         resting: Of the pending, those that failed so often that not every run tries them again.
         tried_again: Time of the next attempt of the first of the resting, UTC; ``None`` if there is
             none.
@@ -437,6 +438,7 @@ class MirrorStatus(msgspec.Struct, frozen=True, kw_only=True):
     listed: ListedCounts = ListedCounts()
     retained: RetainedCounts = RetainedCounts()
     evidence: EvidenceCounts = EvidenceCounts()
+    faults: ListFaults = ListFaults()
     resting: int = 0
     tried_again: datetime | None = None
     deletions: int = 0

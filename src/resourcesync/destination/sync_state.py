@@ -2,6 +2,7 @@
 
 from collections import Counter
 from collections.abc import Iterable, Iterator
+from contextlib import suppress
 from datetime import datetime
 from heapq import merge
 from itertools import islice
@@ -394,6 +395,7 @@ def status_of(folder: str, state: SqliteMirrorState, *, running: bool) -> report
         resources=resources,
         listed=listed,
         retained=retained,
+        faults=_faults(last, memory),
         resting=resting,
         tried_again=from_microseconds(due) if resting else None,
         deletions=deletions_to_confirm(counts),
@@ -490,6 +492,19 @@ def _last_run(
     else:
         return found
     return found | {"last_run": from_microseconds(ended)}
+
+
+class _Recorded(msgspec.Struct):
+    faults: reports.ListFaults = reports.ListFaults()
+
+
+def _faults(last: rows.RunRow | None, memory: SyncState) -> reports.ListFaults:
+    """Return the faults of the lists that the last run found, as far as it was recorded."""
+    found = _Recorded()
+    if last is not None and last.mode:
+        with suppress(msgspec.MsgspecError):  # the row is damaged
+            found = msgspec.json.decode(last.counts, type=_Recorded)
+    return structs.replace(found.faults, gap=memory.has_gap, moved_from=memory.moved_from)
 
 
 def _rechecks(memory: SyncState, resources: int, counts: rows.PendingCounts) -> dict[str, Any]:

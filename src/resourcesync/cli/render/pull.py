@@ -231,6 +231,8 @@ def say(
     if since := report.listed.since:
         known["accepted_since" if report.listed.is_since_accepted else "open_since"] = since
         known["faults.gap"] = False
+    known["unusable"] = report.listed.refused - report.faults.unread
+    known["accept"] = report.faults.absent_below and report.listed.right
     as_of, evidence = report.as_of, report.evidence
     if evidence.by_request + evidence.by_date:
         proofs = ("by_hash", "hash"), ("by_request", "request"), ("by_date", "date only")
@@ -419,8 +421,6 @@ def _not_in_sync(report: RunReport, folder: str, code: ExitCode) -> list[TextLin
     retained, faults, listed = report.retained, report.faults, report.listed
     counts = {
         **{code: report.reasons.get(code, 0) for code in _AT_SOURCE},
-        "accept": listed.right if faults.absent_below else 0,
-        "unusable": listed.refused - faults.unread,
         "other_failed": report.failed
         - (retained.contradicting + retained.edited + retained.damaged),
     }

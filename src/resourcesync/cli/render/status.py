@@ -23,9 +23,9 @@ if TYPE_CHECKING:
     from resourcesync.app.source_status import SourceStatus
     from resourcesync.cli.output import Problem
 
-_COLUMNS: Final = ("MIRROR", "STATE", "IN SYNC", "LAG", "LAST PULL", "RESOURCES", "FAILING")
+_COLUMNS: Final = ("MIRROR", "STATE", "IN SYNC", "LAG", "LAST PULL", "COPIES", "FAILING")
 _SOURCE_COLUMNS: Final = ("SOURCE", "STATE", "LAST RUN", "LAST CHANGE", "RESOURCES")
-_NUMBERS: Final = frozenset({"RESOURCES", "FAILING"})
+_NUMBERS: Final = frozenset({"COPIES", "FAILING", "RESOURCES"})
 _UNKNOWN: Final = ("-",) * (len(_COLUMNS) - 2)
 _RUNNING: Final = "a run is under way"
 
@@ -179,7 +179,6 @@ def notes_of(seen: CheckedMirror, next_pull: str = "") -> list[str]:
     notes += [f"! {failing.uri}   {_failure(failing, ended)}" for failing in failures]
     is_complete = len(mirror.failures) >= listed.pending  # only then the counts are right
     counts = Counter(failing.code for failing in mirror.failures if is_complete)
-    counts["unusable"] = listed.refused
     for said in (
         *say("faults", mirror, mirror.mirror, more=counts),
         *say("remarks", mirror, mirror.mirror),
@@ -223,7 +222,8 @@ def _pending_deletions(mirror: MirrorStatus) -> Iterator[str]:
 
 
 def _uncounted(mirror: MirrorStatus) -> Iterator[str]:
-    if mirror.is_counted or mirror.listed.since or not mirror.resources:
+    faults, is_known = mirror.faults, mirror.is_counted or mirror.listed.since is not None
+    if is_known or faults.gap or faults.undecided or not mirror.resources:
         return
     pull = "the last pull did not complete" if mirror.in_sync_at else "no pull has completed yet"
     again = f"continue with: resourcesync pull {mirror.mirror}"

@@ -76,7 +76,7 @@ def _numbers(summary: views.MirrorSummary) -> Iterator[tuple[str, str, Piece]]:
         since = "in sync at ", layout.time_tag(status.in_sync_at)
     yield "Lag", "-" if summary.seen.lag is None else formatting.age(summary.seen.lag), since
     listed = f"{formatting.count(status.listed.total)} listed" if status.is_counted else ""
-    yield "Resources", formatting.count(status.resources), listed
+    yield "Copies", formatting.count(status.resources), listed
     if disk := summary.seen.disk:
         used = f"of {formatting.size(disk.total)} of its file system"
         yield "Disk, free", formatting.size(disk.free), used

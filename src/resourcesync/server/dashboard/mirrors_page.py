@@ -12,7 +12,7 @@ from resourcesync.server.dashboard.push_card import push_label
 from resourcesync.server.dashboard.views import MirrorSummary, RunningJob, next_pull_text
 
 HOME: Final = "Mirrors"
-_HEADS: Final = ("Mirror", "State", "#In sync", "#Lag", "#Resources", "#Pending", "Last pull")
+_HEADS: Final = ("Mirror", "State", "#In sync", "#Lag", "#Copies", "#Pending", "Last pull")
 _WORDS: Final = {"unreadable": "cannot be read"}
 _MOST_NAMES: Final = 100
 
