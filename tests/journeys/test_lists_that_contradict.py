@@ -5,6 +5,8 @@ from typing import Any
 
 import pytest
 
+from resourcesync.cli.commands.why import next_step
+from resourcesync.cli.render.audit import conclude
 from resourcesync.cli.render.status import notes_of
 from resourcesync.destination.audits.explain import ResourceVerdict
 from resourcesync.destination.mirror_health import CheckedMirror
@@ -89,3 +91,21 @@ def test_what_one_list_calls_deleted_and_the_source_gives_is_in_sync_for_nobody(
     for again in (world.repair(), later(world)):
         assert (again.state, again.faults.undecided) == (MirrorState.BEHIND, 1)
     assert URI in world.files()
+
+
+def test_while_an_entry_cannot_be_used_no_command_advises_to_delete_what_is_not_listed(
+    world: World[ContradictingSource],
+) -> None:
+    unusable = f'<url><loc>ftp://a/b</loc><rs:md change="created" datetime="{LISTED_AT}"/></url>'
+    world.source.list(LISTED_AT, None, unusable)
+
+    report = later(world, mode="baseline", delete="absent")
+
+    assert (report.state, report.listed.refused) == (MirrorState.BEHIND, 1)
+    assert world.repair(deleting=True).state is MirrorState.BEHIND
+    assert URI in world.files()
+    said = notes_of(CheckedMirror(world.status()))
+    said += [line.text for line in conclude(world.audit(), Path("m")).closing]
+    assert "1 file no longer listed (kept)" in said
+    assert not [line for line in said if "--delete" in line]
+    assert next_step(world.why(ONE), Path("m")) is None

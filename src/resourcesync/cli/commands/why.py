@@ -218,7 +218,8 @@ def next_step(found: "Explanation", mirror: Path) -> tuple[str, str] | None:
     """Return the next step as a label and a command; ``None`` if there is nothing to do."""
     verdict, listed = found.verdict.name, found.listed
     is_proven = verdict == "AS_LISTED" and listed is not None and listed.hash != ""
-    if is_proven or verdict not in _NEXT:
+    is_open = found.is_source_read and not found.is_absence_proven
+    if is_proven or verdict not in _NEXT or (found.is_retained and is_open):  # none would help
         return None
     code = found.pending.code if found.pending is not None and verdict == "FAILED" else ""
     if step := step_of_failure(code, str(mirror)):

@@ -94,8 +94,8 @@ def _remarks(report: AuditReport, mirror: Path) -> Iterator[TextLine]:
         unknown = f"; {copies} kept, not known to be right" if report.unknown else ""
         yield TextLine(f"{_INDENT}{text}{unknown}")
     copies = formatting.counted(report.unlisted, "copy", "copies")
-    if report.unlisted and report.has_gap:  # they may still be listed
-        yield TextLine(f"{_INDENT}{copies} not in the lists that could be read (kept)")
+    if report.unlisted and (report.has_gap or report.refused):  # they may still be listed
+        yield TextLine(f"{_INDENT}{copies} not in the lists, as far as these can be read (kept)")
     elif report.unlisted:
         remove = f"to remove: resourcesync repair {mirror} --delete"
         yield TextLine(f"{_INDENT}{copies} no longer listed (kept); {remove}")
@@ -121,7 +121,7 @@ def _next_command(report: AuditReport, mirror: Path) -> str:
     if is_complete and report.held:
         release = f"resourcesync pull {mirror} --max-delete {report.held}"
         return f"if the Source really shrank: {release}"
-    if is_complete and report.damaged:  # they cannot be fetched
+    if is_complete and report.damaged and not report.refused:  # they cannot be fetched
         return f"resourcesync repair {mirror} --delete"
     if report.unchecked and report.accurate + report.unchecked == report.listed:
         return "run it again, when they can be checked"

@@ -213,6 +213,9 @@ _TABLES: Final = read_tables(Path(__file__).with_name("words.txt"))
 _AT_SOURCE: Final = (ResourceMissingError.default_code, SourceRefusedError.default_code)
 """Codes of failures that no rerun mends, with words of their own."""
 
+_UNLISTED: Final = ("retained.damaged", "retained.restored", "retained.unlisted")
+"""Copies that can be deleted only if the lists prove that their resources are gone."""
+
 
 def say(
     table: str,
@@ -233,6 +236,7 @@ def say(
         known["faults.gap"] = False
     known["unusable"] = report.listed.refused - report.faults.unread
     known["accept"] = report.faults.absent_below and report.listed.right
+    is_open = report.listed.refused > 0 or report.faults.gap
     as_of, evidence = report.as_of, report.evidence
     if evidence.by_request + evidence.by_date:
         proofs = ("by_hash", "hash"), ("by_request", "request"), ("by_date", "date only")
@@ -249,6 +253,8 @@ def say(
         number = known.get(field, 0)
         if number and (not only or field in only):
             text = _EITHER.sub(r"\1" if number == 1 else r"\2", words)
+            if is_open and field in _UNLISTED:
+                text = text.partition(";")[0]
             if isinstance(number, datetime):
                 number = formatting.moment(number)
             shown = number if isinstance(number, str) else formatting.count(int(number))

@@ -93,6 +93,7 @@ class Explanation(msgspec.Struct, kw_only=True):
     list_uri: str = ""
     is_undecided: bool = False
     is_source_read: bool = False
+    is_absence_proven: bool = False
     source_error: str = ""
     pending: rows.Pending | None = None
     is_retained: bool = False
@@ -337,6 +338,7 @@ def _read_listed(pull: SyncSession, known: Explanation) -> None:
                 known.list_uri = found or ""
                 known.via = known.via or ((row.via,) if row.via else ())
     known.is_source_read = known.listed is not None or not listed_rows.unread_parts
+    known.is_absence_proven = listed_rows.proves_absence
     if not known.is_source_read:
         known.source_error = "a part of the Source's list cannot be read"
     refusals = pull.selection.refusals.stored
