@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from resourcesync.app.mirrors.mirror_home import identity_of
+from resourcesync.cli.exit_codes import ExitCode, exit_code_of_pull
 from resourcesync.destination.audits.explain import ResourceVerdict, explain
 from resourcesync.destination.reports import MirrorState
 from resourcesync.destination.sync_state import SyncState
@@ -213,3 +214,16 @@ def test_a_move_that_was_a_mistake_is_taken_back_though_the_other_lists_are_newe
     assert {uri: world.files()[uri] for uri in before} == before
     assert world.pull(None).deleted == 0
     assert world.files().keys() >= before.keys()
+
+
+def test_a_dry_run_of_a_move_to_lists_that_are_too_old_ends_as_the_run(tmp_path: Path) -> None:
+    world = world_of(tmp_path / "mirror")
+    old = world.source.saved()
+    world.source.publish_file("a/3.html", "changed")
+    world.pull()
+    world.source = old
+    Moved(world, ELSEWHERE)
+
+    for report in [world.pull(None, moved=ELSEWHERE, dry_run=dry) for dry in (True, False)]:
+        assert report.state is MirrorState.BEHIND
+        assert exit_code_of_pull(report) is ExitCode.PARTIAL

@@ -27,7 +27,7 @@ from resourcesync.destination.planner import (
     as_suspect,
     as_unknown,
 )
-from resourcesync.destination.reports import Mode, RunReport
+from resourcesync.destination.reports import MirrorState, Mode, RunReport
 from resourcesync.destination.runs import uri_of
 from resourcesync.destination.scope_and_filters import Filters
 from resourcesync.errors import ResourceSyncError
@@ -376,6 +376,7 @@ def _check(mirror: Mirror, run: Callable[..., RunReport], *, plans_all: bool) ->
     assert _kinds(seen.decisions) == _kinds(foreseen.decisions)
     assert (report.mode, report.retained.unlisted) == (dry.mode, dry.retained.unlisted)
     _check_counts(plans, foreseen)
+    assert dry.state is not MirrorState.BEHIND or report.state is not MirrorState.IN_SYNC
     if report.lists_only:
         assert report.listed.pending == dry.listed.pending
     else:

@@ -105,15 +105,14 @@ def exit_code_of_kind(name: str) -> ExitCode | None:
 
 
 def exit_code_of_pull(report: "RunReport") -> ExitCode:
-    """Return the exit code of a pull's report; a dry run exits with 7 if it would be held back."""
+    """Return the exit code of a pull's report; that of a dry run is as far as the lists tell."""
     from resourcesync.destination.reports import MirrorState  # noqa: PLC0415 - help stays quick
 
     if report.state is MirrorState.STOPPED:
         return ExitCode.STOPPED
     if report.spent:
         return ExitCode.BUDGET
-    is_good = report.dry_run or report.state is MirrorState.IN_SYNC
-    return ExitCode.OK if is_good else ExitCode.PARTIAL
+    return ExitCode.OK if report.state is MirrorState.IN_SYNC else ExitCode.PARTIAL
 
 
 REPEAT_SECONDS: Final = 0.5

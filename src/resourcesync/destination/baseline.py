@@ -133,16 +133,6 @@ class Baseline:
             )
         return uri
 
-    def _is_whole(self, snapshot: ListSnapshot) -> bool:
-        """True if a list may prove absence.
-
-        A list of the same moment with fewer entries than before was cut, or is being written.
-        """
-        before = self._pull.cursor.complete_reading
-        is_known = snapshot.at is not None and snapshot.moments == before.moments
-        is_cut = is_known and snapshot.entries < before.entries
-        return not is_cut or self._pull.options.delete == "absent"
-
     def _check_time(self, snapshot: ListSnapshot, *, gap: bool) -> None:
         through = self._pull.cursor.checkpoint
         if snapshot.at is None or self._is_forced:
@@ -213,6 +203,8 @@ class Baseline:
         counts, pulled = self._plan(lists)
         self._assign_paths(lists, counts.plan.create)
         if self._pull.options.dry_run:
+            is_all = self._phase_after(lists.snapshot) is Phase.FOLLOWING
+            pulled.is_complete = is_all and not pulled.unread_parts
             return pulled
         self._pull.begin()
         self._store_links(lists)
@@ -318,13 +310,17 @@ class Baseline:
     ) -> tuple[planner.Absence, int]:
         """Determine the moment up to which the lists report, and what absence from them means.
 
-        An unusable entry may be the resource that seems to be gone, under another address.
+        An unusable entry may be the resource that seems to be gone, under another address. A list
+        of the same moment with fewer entries than before was cut, or is being written.
         """
         self._through, reaches = self._coverage(snapshot, history)
         self._has_gap = not reaches
         absence, absent_at = self._absence(snapshot, history, self._through, reaches=reaches)
         may = absence is not planner.Absence.UNPROVEN and not self._pull.selection.refusals.count
-        self._is_cut = may and not self._is_whole(snapshot)
+        before = self._pull.cursor.complete_reading
+        is_known = snapshot.at is not None and snapshot.moments == before.moments
+        is_cut = is_known and snapshot.entries < before.entries
+        self._is_cut = may and is_cut and self._pull.options.delete != "absent"
         if self._is_cut:
             self._pull.warn("cut-list", pull_session.CUT_LIST)
         return absence if may and not self._is_cut else planner.Absence.UNPROVEN, absent_at
@@ -339,7 +335,6 @@ class Baseline:
             self._pull.warn("old-lists", pull_session.OLD_LISTS)
         if history is None and self._has_gap and not self._is_cut:
             self._pull.warn("change-gap", pull_session.NO_CHANGES)
-        self._complete_reading = None
         if absence is not planner.Absence.UNPROVEN and snapshot.at is not None:
             self._complete_reading = proof.CompleteReading(
                 moments=snapshot.moments, absent_at=absent_at, entries=snapshot.entries

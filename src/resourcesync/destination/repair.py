@@ -17,7 +17,7 @@ from resourcesync.destination.pending_tasks import LOCAL_CHANGE, UNAVAILABLE_COD
 from resourcesync.destination.pull_session import SyncOutcome, SyncSession
 from resourcesync.destination.reports import Mode, PlanSummary
 from resourcesync.destination.runs import RecordedPlan, fetch_planned
-from resourcesync.destination.transfers.verification import inspected_copy, read_installed
+from resourcesync.destination.transfers.verification import inspected_copy
 from resourcesync.mirror_state.rows import Copy, PendingTask, StateTransaction
 from resourcesync.model.vocabulary import ChangeKind
 from resourcesync.ports import CopyInspector
@@ -142,9 +142,8 @@ class Repair:
         return known is ListingStatus.OPEN
 
     def _discard_listed(self, extra: set[str], listed: ListedRows) -> None:
-        for row in listed.rows():
-            if row.change != ChangeKind.DELETED:
-                extra.discard(row.uri)
+        for row in self._rows(listed):
+            extra.discard(row.uri)
         if not listed.proves_absence:
             extra.clear()  # unlisted may mean not listed yet, or not parsed
 
@@ -160,7 +159,7 @@ class Repair:
         for row in self._rows(listed):
             if row.uri in wanted:
                 known = self._pull.state.copy(row.uri)
-                copy = known and inspected_copy(known, inspector, read_installed)
+                copy = known and inspected_copy(known, inspector, by_bytes=True)
                 undated = copy and copy._replace(lastmod=None)  # a time does not refute a finding
                 decision = planner.decide(undated, row, None, self._policy)
                 if isinstance(decision, planner.Fetch):

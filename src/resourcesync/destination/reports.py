@@ -284,7 +284,8 @@ class RunReport(msgspec.Struct, frozen=True, kw_only=True):
         pull: The run's id.
         mode: Mode of the pull.
         state: The mirror's state now. ``IN_SYNC`` means: every selected resource that the Source
-            lists is in the mirror, equal, and verified as the policy requires.
+            lists is in the mirror, equal, and verified as the policy requires; in a dry run, that
+            its lists let a run achieve that.
         dry_run: Nothing was changed, by request.
         lists_only: Nothing was fetched, by request: what is listed is stored.
         spent: ``time`` or ``bytes``: the limit that ended the run early; the next one continues.
@@ -407,7 +408,6 @@ class MirrorStatus(msgspec.Struct, frozen=True, kw_only=True):
         deletions: Deletions that are to be done.
         held: Of these, those that a limit holds; the others wait for the next pull.
         held_of: Number of copies when they were first held; 0 before a pull has held them.
-        moved_from: The Source's address before a move after which the mirror was not in sync yet.
         as_of: The Source's time up to which the mirror is complete, UTC.
         in_sync_at: Start of the last run that found the mirror in sync, UTC; the lag counts from
             here. ``None``: none has, with the present filters.
@@ -444,7 +444,6 @@ class MirrorStatus(msgspec.Struct, frozen=True, kw_only=True):
     deletions: int = 0
     held: int = 0
     held_of: int = 0
-    moved_from: str = ""
     as_of: datetime | None = None
     in_sync_at: datetime | None = None
     last_run: datetime | None = None

@@ -250,6 +250,10 @@ def build_report(
     listed = replace(count_listed(pulled, state, memory), **sync_state.listed_since(memory))
     faults = _list_faults(pulled, listed, state, memory)
     behind = failed or memory.refused_count or unfinished or waits or faults.absent_below
+    if dry_run and pulled.selected_count is None:  # a run may do all that is left
+        behind = memory.refused_count or unfinished
+    elif dry_run:  # and mend what earlier lists left
+        behind = pulled.refused_count or not pulled.is_complete
     return reports.RunReport(
         pull=run,
         mode=pulled.mode,

@@ -401,7 +401,6 @@ def status_of(folder: str, state: SqliteMirrorState, *, running: bool) -> report
         deletions=deletions_to_confirm(counts),
         held=memory.on_hold(counts),
         held_of=(memory.held_of or 0) if memory.on_hold(counts) else 0,
-        moved_from=memory.moved_from,
         as_of=memory.as_of,
         in_sync_at=memory.in_sync_at,
         **_last_run(last, state, memory),
@@ -455,10 +454,8 @@ def count_retained(
 ) -> reports.RetainedCounts:
     """Return the numbers of copies that are not what the Source lists, as they are stored."""
     damaged = Counter(row.code for row in memory.damaged_retained())
-    unknown = 0
-    if any(count_unavailable(counts, memory)):
-        codes = pending_tasks.UNAVAILABLE_CODES
-        unknown = state.pending_with_copy(rows.PendingTask.FETCH, codes)
+    codes = pending_tasks.UNAVAILABLE_CODES
+    unknown = memory.accepts_missing and state.pending_with_copy(rows.PendingTask.FETCH, codes)
     filtered, restored = counts.with_codes(FILTERED), counts.with_codes(pending_tasks.RESTORED)
     unlisted = counts.of_task(rows.PendingTask.RETAIN) - filtered - restored
     if unlisted and any(row.code == pending_tasks.PART_UNREAD for row in state.refused()):
@@ -470,7 +467,7 @@ def count_retained(
         damaged=damaged.total(),
         edited=counts.with_codes(pending_tasks.EDITED),
         contradicting=counts.with_codes(pending_tasks.CONTRADICTING),
-        unknown=unknown,
+        unknown=int(unknown),
         linked=state.linked_count(),
     )
 
@@ -494,17 +491,13 @@ def _last_run(
     return found | {"last_run": from_microseconds(ended)}
 
 
-class _Recorded(msgspec.Struct):
-    faults: reports.ListFaults = reports.ListFaults()
-
-
 def _faults(last: rows.RunRow | None, memory: SyncState) -> reports.ListFaults:
     """Return the faults of the lists that the last run found, as far as it was recorded."""
-    found = _Recorded()
+    found = reports.ListFaults()
     if last is not None and last.mode:
         with suppress(msgspec.MsgspecError):  # the row is damaged
-            found = msgspec.json.decode(last.counts, type=_Recorded)
-    return structs.replace(found.faults, gap=memory.has_gap, moved_from=memory.moved_from)
+            found = msgspec.json.decode(last.counts, type=reports.RunReport).faults
+    return structs.replace(found, gap=memory.has_gap, moved_from=memory.moved_from)
 
 
 def _rechecks(memory: SyncState, resources: int, counts: rows.PendingCounts) -> dict[str, Any]:

@@ -304,6 +304,8 @@ def conclude(
     code = exit_code_of_pull(report)
     if report.dry_run:
         lines = _dry_run_lines(report, plan)
+        if code is ExitCode.PARTIAL:
+            lines += _next_steps(report, folder, only=("faults.gap", "faults.unread", "unusable"))
     elif report.spent:
         lines = _budget_lines(report, folder, plan)
     elif report.lists_only:
@@ -313,7 +315,8 @@ def conclude(
     else:
         lines = _not_in_sync(report, folder, code)
     if report.held and not report.spent:
-        lines = [*lines, *_release_steps(report, folder, repeated)]
+        steps = release_steps(report, folder, repeated)
+        lines = [*lines, *(TextLine(f"{_NEXT}{step}") for step in steps)]
     if code is not ExitCode.OK:
         lines[0] = lines[0]._replace(text=f"{lines[0].text}  exit {int(code)}")
     return CommandOutcome(
@@ -350,12 +353,13 @@ def _dry_run_lines(report: RunReport, plan: Mapping[str, object]) -> list[TextLi
     return [*lines, *(TextLine(f"{_INDENT}{text}") for text in kept)]
 
 
-def _release_steps(report: RunReport, folder: str, repeated: str) -> Iterator[TextLine]:
+def release_steps(report: RunReport | MirrorStatus, folder: str, more: str = "") -> Iterator[str]:
+    """Yield what to do about held deletions."""
     again = f"resourcesync pull {folder}"
     if former := report.faults.moved_from:
-        yield TextLine(f"{_NEXT}if the Source did not move: {again} --moved {former}")
-    meant = "if this is intended" if "--prune" in repeated else "if the Source really shrank"
-    yield TextLine(f"{_NEXT}{meant}: {again} {repeated}--max-delete {report.held}")
+        yield f"if the Source did not move: {again} --moved {former}"
+    meant = "if this is intended" if "--prune" in more else "if the Source really shrank"
+    yield f"{meant}: {again} {more}--max-delete {report.held}"
 
 
 def _budget_lines(report: RunReport, folder: str, plan: Mapping[str, object]) -> list[TextLine]:
@@ -440,9 +444,11 @@ def _not_in_sync(report: RunReport, folder: str, code: ExitCode) -> list[TextLin
     is_known = bool(report.failed - others or listed.refused or faults.undecided)
     is_known = is_known or bool(faults.gap or faults.skew_seconds or faults.absent_below)
     counts["again"] = max(others, 0) if is_known else 1
-    lines = [TextLine(text, "Not in sync", QUIET)]
-    for said in say("faults", report, folder, more=counts):
+    return [TextLine(text, "Not in sync", QUIET), *_next_steps(report, folder, more=counts)]
+
+
+def _next_steps(report: RunReport, folder: str, **chosen: Any) -> Iterator[TextLine]:
+    for said in say("faults", report, folder, **chosen):
         first, *rest = said.split("\n")
-        lines.append(TextLine(f"{_NEXT}{first}"))
-        lines += (TextLine(f"{' ' * len(_NEXT)}{line}") for line in rest)
-    return lines
+        yield TextLine(f"{_NEXT}{first}")
+        yield from (TextLine(f"{' ' * len(_NEXT)}{line}") for line in rest)

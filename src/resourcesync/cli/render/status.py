@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from resourcesync.cli.exit_codes import exit_code_of_kind
 from resourcesync.cli.output import with_mirror
-from resourcesync.cli.render.pull import deletions_line, say
+from resourcesync.cli.render.pull import deletions_line, release_steps, say
 from resourcesync.destination.mirror_health import CheckedMirror
 from resourcesync.destination.reports import (
     FailedRun,
@@ -210,15 +210,11 @@ def _exceeded_limits(seen: CheckedMirror) -> Iterator[str]:
 
 
 def _pending_deletions(mirror: MirrorStatus) -> Iterator[str]:
-    again = f"resourcesync pull {mirror.mirror}"
     if mirror.deletions > mirror.held:
         yield f"{formatting.counted(mirror.deletions, 'deletion')} pending until the next pull."
-    if not mirror.held:
-        return
-    yield f"{deletions_line(mirror)}; held back."
-    if mirror.moved_from:
-        yield f"If the Source did not move: {again} --moved {mirror.moved_from}"
-    yield f"If the Source really shrank: {again} --max-delete {mirror.held}"
+    if mirror.held:
+        yield f"{deletions_line(mirror)}; held back."
+        yield from release_steps(mirror, mirror.mirror)
 
 
 def _uncounted(mirror: MirrorStatus) -> Iterator[str]:

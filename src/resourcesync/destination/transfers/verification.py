@@ -5,7 +5,7 @@ arrived as the server has them, not that they are what the Source listed.
 """
 
 import hashlib
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing
 from itertools import islice
 from typing import Final, NamedTuple
@@ -186,19 +186,15 @@ def inspected_copies(equipment: Dependencies, *, dry_run: bool) -> Iterator[Copy
         while group := list(islice(copies, _CHUNK)):
             found = [inspected_copy(copy, look) for copy in group]
             pairs = zip(group, found, strict=True)
-            sound = ((copy, now) for copy, now in pairs if not now.is_suspect)
-            learned = [now for copy, now in sound if now.signature != copy.signature]
+            learned = [now for was, now in pairs if now is not was and not now.is_suspect]
             if learned and not dry_run:
                 equipment.state.commit(StateTransaction(suspect=learned))
             yield from found
 
 
-def inspected_copy(
-    copy: Copy,
-    look: CopyInspector,
-    check: Callable[[Copy, CopyInspector], Copy | None] = check_installed,
-) -> Copy:
+def inspected_copy(copy: Copy, look: CopyInspector, *, by_bytes: bool = False) -> Copy:
     """Return the copy as its file is now: suspect if it is not as installed."""
+    check = read_installed if by_bytes else check_installed
     try:
         sound = check(copy, look)
     except StorageError:  # it cannot be read
