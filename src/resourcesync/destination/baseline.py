@@ -310,13 +310,12 @@ class Baseline:
     ) -> tuple[planner.Absence, int]:
         """Determine the moment up to which the lists report, and what absence from them means.
 
-        An unusable entry may be the resource that seems to be gone, under another address. A list
-        of the same moment with fewer entries than before was cut, or is being written.
+        A list of the same moment with fewer entries than before was cut, or is being written.
         """
         self._through, reaches = self._coverage(snapshot, history)
         self._has_gap = not reaches
         absence, absent_at = self._absence(snapshot, history, self._through, reaches=reaches)
-        may = absence is not planner.Absence.UNPROVEN and not self._pull.selection.refusals.count
+        may = absence is not planner.Absence.UNPROVEN and self._is_understood
         before = self._pull.cursor.complete_reading
         is_known = snapshot.at is not None and snapshot.moments == before.moments
         is_cut = is_known and snapshot.entries < before.entries
@@ -324,6 +323,11 @@ class Baseline:
         if self._is_cut:
             self._pull.warn("cut-list", pull_session.CUT_LIST)
         return absence if may and not self._is_cut else planner.Absence.UNPROVEN, absent_at
+
+    @property
+    def _is_understood(self) -> bool:
+        """True if all entries can be used; one that cannot may be what seems to be gone."""
+        return not self._pull.selection.refusals.count
 
     def _decide_policy(self, snapshot: ListSnapshot, history: ChangeHistory | None) -> None:
         absence, absent_at = self._assess(snapshot, history)
