@@ -306,7 +306,7 @@ class Baseline:
             state.commit(StateTransaction(pending=list(map(self._task_of, group, known))))
 
     def _assess(
-        self, snapshot: ListSnapshot, history: ChangeHistory | None
+        self, snapshot: ListSnapshot, history: ChangeHistory | None, *, accepts_cut: bool = False
     ) -> tuple[planner.Absence, int]:
         """Determine the moment up to which the lists report, and what absence from them means.
 
@@ -319,7 +319,7 @@ class Baseline:
         before = self._pull.cursor.complete_reading
         is_known = snapshot.at is not None and snapshot.moments == before.moments
         is_cut = is_known and snapshot.entries < before.entries
-        self._is_cut = may and is_cut and self._pull.options.delete != "absent"
+        self._is_cut = may and is_cut and not accepts_cut
         if self._is_cut:
             self._pull.warn("cut-list", pull_session.CUT_LIST)
         return absence if may and not self._is_cut else planner.Absence.UNPROVEN, absent_at
@@ -330,7 +330,8 @@ class Baseline:
         return not self._pull.selection.refusals.count
 
     def _decide_policy(self, snapshot: ListSnapshot, history: ChangeHistory | None) -> None:
-        absence, absent_at = self._assess(snapshot, history)
+        accepts_cut = self._pull.options.delete == "absent"
+        absence, absent_at = self._assess(snapshot, history, accepts_cut=accepts_cut)
         if self._pull.selection.refusals.count:
             self._pull.warn_not_understood(self._pull.selection.refusals.count)
         if snapshot.outdated_parts:
