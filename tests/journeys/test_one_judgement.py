@@ -8,6 +8,7 @@ from resourcesync.app.mirror_changes import read_resources
 from resourcesync.app.mirrors import trash
 from resourcesync.cli.commands.why import next_step
 from resourcesync.destination.audits.explain import ResourceVerdict
+from resourcesync.destination.pending_tasks import SHARED
 from resourcesync.destination.planner import as_unknown
 from resourcesync.destination.reports import MirrorState, RunReport
 from resourcesync.errors import SourceRefusedError
@@ -57,24 +58,32 @@ def test_after_an_audit_found_a_page_changed_no_command_calls_the_mirror_in_sync
     assert offline or step == ("Proof", f"its date only; all bytes: {AUDIT}")
 
 
-@pytest.mark.parametrize(("changed", "told"), [(9, []), (12, ["same-bytes"])])
-def test_many_pages_that_become_one_are_told_and_come_back_after_an_audit(
-    tmp_path: Path, changed: int, told: list[str]
+@pytest.mark.parametrize("is_redirected", [False, True], ids=["in place", "by redirects"])
+@pytest.mark.parametrize(("changed", "held"), [(4, 0), (5, 5), (12, 12)])
+def test_one_answer_for_many_pages_replaces_none_of_them_until_it_is_accepted(
+    tmp_path: Path, changed: int, held: int, *, is_redirected: bool
 ) -> None:
     pages = {f"{number:02}.html": f"page {number}" for number in range(12)}
     world = World(tmp_path / "mirror", PlainSite(pages, date="2024-01-01"))
     world.pull()
     world.clock.advance(hours=1)
-    for name in sorted(pages)[:changed]:
-        world.source.pages[name], world.source.dates[name] = b"Log in", "2024-02-01"
+    for number, name in enumerate(sorted(pages)[:changed]):
+        token = f", token {number}" * is_redirected
+        world.source.pages[name] = body = f"Log in{token}".encode()
+        world.source.dates[name] = "2024-02-01"
+        if is_redirected:
+            world.network.answers[BASE + name] = Answer(body=body, uri=f"{BASE}login?next={name}")
 
-    world.pull()
-    assert world.warned() == told
-    world.source.pages = {name: text.encode() for name, text in pages.items()}
-    assert world.pull().state is MirrorState.IN_SYNC  # no list shows what is wrong
-    assert not world.audit(method="remote").in_sync
-    world.pull()
+    for _ in range(2):
+        report = world.pull()
+        assert report.state is (MirrorState.BEHIND if held else MirrorState.IN_SYNC)
+        assert report.reasons.get(SHARED, 0) == held
+        assert (
+            sum(text.startswith("page") for text in world.texts().values()) == 12 - changed + held
+        )
+    assert world.pull(mode="baseline").state is MirrorState.IN_SYNC
     assert world.in_sync()
+    assert world.pull().state is MirrorState.IN_SYNC
 
 
 def test_an_audit_of_what_is_served_compares_bytes_not_validators(tmp_path: Path) -> None:

@@ -80,7 +80,6 @@ def _end(process: "subprocess.Popen[bytes]") -> None:
 
 
 def _signal(process: "subprocess.Popen[bytes]", number: int) -> bool:
-    """Send a signal to a program and its children, which share its session."""
     try:
         os.killpg(process.pid, number)
     except (ProcessLookupError, PermissionError):

@@ -67,7 +67,6 @@ class ForkedProcess:
             self._end()
 
     def _end(self) -> int:
-        """End the process, which notices it by the pipe; return its exit code."""
         process, self._process = self._process, 0
         os.close(self._result)
         os.close(self._life)

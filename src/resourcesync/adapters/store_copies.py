@@ -142,7 +142,6 @@ class StoredCopies(StoreCopyInspector):
         return self._filled(f"{_TRASH}{one_name(place, IN_TRASH)}", algorithms)
 
     def _filled(self, key: str, algorithms: Sequence[str]) -> ports.StagedCopy | None:
-        """Start a staged copy with the bytes of an object; ``None`` if there are none."""
         staged = self._stage(algorithms, "")
         try:
             with stores.guard_store(f"reading {key}"):
@@ -240,7 +239,6 @@ class StoredCopies(StoreCopyInspector):
         return found is not None and agree(found[1], digests)
 
     def _move_to_quarantine(self, path: str, there: stores.StoredObject) -> None:
-        """Move a foreign object to the quarantine; it is never overwritten."""
         place = f"{self._moment()}/{path}"
         with stores.guard_store(f"moving {path} to the quarantine"):
             if not self._store.move(path, f"{_QUARANTINE}{place}", there.version):

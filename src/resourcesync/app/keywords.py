@@ -54,7 +54,6 @@ def describe(field: Field) -> str:
 def _keywords(
     name: str, summary: str, schema: type[msgspec.Struct], more: Mapping[str, str]
 ) -> type:
-    """Return the class of keyword arguments, with their descriptions for ``help``."""
     described = {field.name: describe(field) for field in keyword_fields(schema)}
     described.update(more)
     rows = (

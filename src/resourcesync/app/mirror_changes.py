@@ -40,7 +40,6 @@ _TRY_SECONDS: Final = 0.1
 
 
 def _media_type(uri: str, path: str) -> str:
-    """Return the media type by the ending of the address, else of the file (``index.html``)."""
     found = media_type(uri.partition("?")[0])
     return media_type(path) if found == UNKNOWN_TYPE else found
 

@@ -102,7 +102,6 @@ class Publisher:
 
 
 def _place(given: object) -> Path | str | None:
-    """Return the place of documents or versions: a folder, or the address of a store."""
     if not given:
         return None
     return str(given) if document_stores.is_store(str(given)) else Path(str(given))

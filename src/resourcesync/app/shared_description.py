@@ -123,7 +123,6 @@ def _absolute(path: Path) -> Path:
 
 
 def _address_below(site: str, folder: Path | None) -> str | None:
-    """Return the relative address of a folder in a site; ``None`` if it is not served there."""
     if folder is None or not _absolute(folder).is_relative_to(site):
         return None
     names = _absolute(folder).relative_to(site).parts

@@ -103,7 +103,6 @@ class Baseline:
         known: ProcessedDocument | None = None,
         newer: bool = False,
     ) -> _ListsRead | None:
-        """Read the lists; ``None`` if a condition does not hold."""
         uri, sorter = self._resource_list(), held.enter_context(self._pull.new_sorter())
         snapshot = self._pull.read_list(uri, sorter, known)
         if snapshot is None:
@@ -400,7 +399,6 @@ class Baseline:
     def _fetches(
         self, decisions: Iterable[planner.Decision]
     ) -> Generator[planner.Fetch, None, None]:
-        """Yield the fetches; store the tasks that other decisions leave."""
         waiting: list[Pending] = []
         for decision in decisions:
             if type(decision) is planner.Fetch:

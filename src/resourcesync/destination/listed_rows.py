@@ -168,7 +168,6 @@ def is_listed(state: SqliteMirrorState, uri: str) -> bool:
 
 
 def _merge_group(rows: Iterator[ListedEntry]) -> ListedEntry:
-    """Return the one row of a URI; its own entry, if any, comes first."""
     own = next(rows)
     if own.via:
         return _merge_targets(own, rows)

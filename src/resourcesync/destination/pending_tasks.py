@@ -28,6 +28,11 @@ OLD_ANSWER_REASON: Final = (
     " pull acted on (an old copy of a server?): the copy stays"
 )
 
+SHARED: Final = "shared-answer"
+"""Value of ``Pending.code``: the Source gives one answer for many pages."""
+
+SHARED_REASON: Final = "the Source gives one answer for many pages, such as a login: the copy stays"
+
 LOCAL_CHANGE: Final = "local-change"
 """Error code: a file is not as installed."""
 

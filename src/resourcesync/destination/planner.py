@@ -149,9 +149,12 @@ def has_moved_date(copy: Copy, listed: ListedEntry) -> bool:
     """True if nothing but its date says that a resource changed since it was fetched.
 
     The date may move without the bytes, at each build of a site say: the Source is asked whether
-    they did. If it says that they did not, one of the two is wrong.
+    they did. If it says that they did not, one of the two is wrong. If the date moved back, only
+    an ``ETag`` can ask: an older version is not modified since the date of the copy, either.
     """
     if listed.lastmod is None or copy.lastmod is None or listed.lastmod == copy.lastmod:
+        return False
+    if listed.lastmod < copy.lastmod and not copy.etag:
         return False
     is_dated = not (listed.undated or usable(parse_digests(listed.hash)))
     return is_dated and not copy.is_damaged and listed.length in {None, copy.length}

@@ -158,7 +158,6 @@ def _globs(texts: tuple[str, ...]) -> "tuple[Glob, ...]":
 
 
 def _path_and_query(uri: str) -> str | None:
-    """Return path and query of a URI, normalised as far as possible; ``None`` if it has none."""
     from resourcesync.model.globs import normal_glob  # noqa: PLC0415 - most pulls filter nothing
 
     try:

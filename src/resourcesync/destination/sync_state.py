@@ -160,6 +160,7 @@ class SyncState:
 
     Its row says the same, but a full disk may have room for this and not for that.
     """
+    _shared = _Note("shared-answers", dict[str, bool])
     held_of = _Note("held-of", int)
     """Number of copies when deletions were held; 0 if none is."""
     is_refuted = _Flag("refuted")
@@ -185,6 +186,11 @@ class SyncState:
     def is_note_set(self, key: str) -> bool:
         """True if the value of a note is "1"."""
         return self._state.note(key) == "1"
+
+    @property
+    def shared_answers(self) -> dict[str, bool]:
+        """Answers of the Source that would replace many copies: held, or accepted (true)."""
+        return self._shared or {}
 
     @property
     def changes_since(self) -> Microseconds | None:
@@ -498,7 +504,6 @@ def _last_run(
 
 
 def _faults(last: rows.RunRow | None, memory: SyncState) -> reports.ListFaults:
-    """Return the faults of the lists that the last run found, as far as it was recorded."""
     found = reports.ListFaults()
     if last is not None and last.mode:
         with suppress(msgspec.MsgspecError):  # the row is damaged

@@ -251,7 +251,6 @@ class Search(Generic[T]):
         )
 
     def _get(self, uri: str) -> FetchedDocument | None:
-        """Fetch what may be there; ``None``, and noted, when nothing is."""
         try:
             return fetch(self._documents, uri)
         except errors.SourceError as error:

@@ -266,7 +266,6 @@ class _UriFault(msgspec.Struct, frozen=True):
 
 @lru_cache(maxsize=256)
 def _authority(scheme: str, text: str) -> str | _UriFault:
-    """Return host and port in normal form, or their fault."""
     match = _AUTHORITY.fullmatch(_decode_unreserved(text))
     if match is None:
         return _UriFault("URL_HOST", "has an invalid host")

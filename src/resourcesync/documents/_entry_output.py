@@ -153,7 +153,6 @@ Without values it is the text before, in each row.
 
 
 def _joined(columns: Sequence[_Column]) -> list[str]:
-    """Return the rows of such columns; none when no column has a text."""
     pieces: list[Iterable[str]] = []
     fixed = ""  # the text between two columns in each row
     for before, texts, after in columns:

@@ -265,7 +265,6 @@ class FastPathReader:
         )
 
     def _append(self, entries: list[str], columns: Mapping[str, Sequence[Any]], part: slice) -> int:
-        """Append a part of the entries to the assembler's; return the number of its characters."""
         if not entries:
             return 0
         line, column = self._reached or self._scanner.place()
@@ -450,7 +449,6 @@ def changes_of(
 def _each(
     read: Callable[[Sequence[str]], Iterable[T]], column: Column | None, absent: T
 ) -> Iterable[T]:
-    """Return the value of each text; ``absent`` for an entry that lacks it."""
     if column is None:
         return repeat(absent)
     texts = [text for text in column if text is not None]
@@ -502,7 +500,6 @@ def _foreigns(column: Sequence[str]) -> list[Foreign]:
 def _links(
     column: Iterable[list[list[str]] | None], context: expat.ReadingContext
 ) -> list[tuple[Link, ...]]:
-    """Return the links of each entry, if none of them needs a notice."""
     trial = context.trial()
     found = [_values.read_links(links, trial) if links else () for links in column]
     if trial.tolerated:

@@ -49,7 +49,6 @@ def _open_scanner(
     limits: Limits,
     context: expat.ReadingContext,
 ) -> tuple[EntryScanner, Iterator[bytes]]:
-    """Return the scanner of the form that a document has, and the bytes to feed it."""
     if blocks.is_robots(context.uri):
         pieces = blocks.robots_index(pieces, context.uri)
     first = next(pieces, b"")

@@ -135,6 +135,5 @@ def _uri_at(source: bytes, start: int) -> tuple[bytes, int]:
 
 
 def _next(source: bytes, start: int, end: int) -> int:
-    """Return the position of the entry after the one at ``start``; ``end`` if there is none."""
     place = source.find(_START, start + 1, end)
     return end if place < 0 else place

@@ -131,7 +131,6 @@ def _check_pointer(entry: Part | Package, header: Header) -> None:
 
 
 def _check_place(resource: Resource, header: Header, *, is_there: bool) -> None:
-    """Check the path: where in the package the bytes are, if there are any."""
     if not _is_manifest(header.capability):
         if resource.path:
             raise ValueError(f"a {header.phrase} has no path in it (§7)")

@@ -89,7 +89,6 @@ class ChangeLogWriter:
         return self._befores.pop(uri, None)
 
     def _known(self, uris: Sequence[str]) -> dict[str, _Before]:
-        """Return the content of the copies of some URIs, as far as there are any."""
         rows = self._file.rows(
             tuple[str, int, str],
             "SELECT uri, length, digests FROM copy"
@@ -141,7 +140,6 @@ def log_touched(file: SqliteFile, uris: Sequence[str], now: int) -> dict[str, in
 
 
 def _append(db: Connection, entries: Sequence[LogEntry], now: int) -> int:
-    """Write one row; return the number of its last entry."""
     last: int = (db.execute("SELECT max(seq) FROM change").fetchone()[0] or 0) + len(entries)
     row = (last, now, len(entries), _encode(entries).decode())
     db.execute("INSERT INTO change VALUES (?,?,?,?)", row)

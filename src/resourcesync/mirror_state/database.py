@@ -171,7 +171,6 @@ class SqliteMirrorState(MirrorLogs):
             last = rows[-1].uri
 
     def _pages(self, kind: type[R], query: str, *values: object) -> Iterator[list[R]]:
-        """Yield the rows of a query by pages; the last parameters are its last key and a limit."""
         after: object = ""
         while rows := self.rows(kind, query, (*values, after, _PAGE)):
             yield rows

@@ -281,7 +281,6 @@ def _weights(text: str) -> dict[str, int]:
 
 
 def _members(text: str) -> Mapping[str, object] | None:
-    """Return the members of a Dictionary without parameters; ``None`` if it is malformed."""
     from http_sf import parse  # noqa: PLC0415 - such a field is rare
 
     text = text.strip(" ")

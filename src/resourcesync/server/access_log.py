@@ -161,7 +161,6 @@ def _combined_line(scope: Scope, exchange: _Exchange, clock: Clock) -> str:
 
 
 def _json_line(scope: Scope, exchange: _Exchange, clock: Clock) -> str:
-    """Return a JSON object; its texts are escaped like those of the combined format."""
     now, fields = clock.now(), _fields_of(scope)
     values = {
         "time": stamp(now),

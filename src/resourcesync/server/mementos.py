@@ -112,7 +112,6 @@ class MementoApplication:
         return found[1] + below.removeprefix(ours)
 
     def _uri(self, names: Names) -> str | None:
-        """Return the URI of the resource of a path; ``None`` for one that is not published."""
         if not names or is_hidden(names):
             return None
         path = os.fsdecode(b"/".join(names))
@@ -204,7 +203,6 @@ class MementoApplication:
     def _content(
         self, request: asgi.HttpRequest, sha256: str, headers: Mapping[str, str]
     ) -> Response | None:
-        """Return the response with a content; the last bytes only if the digest fits."""
         opened = self._contents.open((sha256[:2].encode(), sha256.encode()))
         if opened is None:
             return None

@@ -161,7 +161,6 @@ async def _run_in_thread(ask: Callable[[], TextResponse]) -> Response:
 
 
 def _text_response(found: TextResponse) -> Response:
-    """Return an answer as HTTP: plain text that no browser takes for anything else."""
     retry = {} if found.retry_after is None else {"retry-after": str(found.retry_after)}
     # As bytes, since a challenge is repeated exactly.
     return Response(

@@ -194,7 +194,6 @@ def read(path: Path) -> ConfigFile:
 
 
 def _parts_of(path: Path) -> list[Path]:
-    """Return the parts of a configuration by their names; hidden ones do not count."""
     folder = path.parent / PARTS
     try:
         parts = sorted(folder.iterdir())
@@ -218,7 +217,6 @@ def _owner_of(path: Path) -> int:
 
 
 def _merge(merged: dict[str, object], part: ConfigFile, texts: list[ConfigText]) -> None:
-    """Add the tables of a part to those of the files before it."""
     for kind in part.tables:
         if kind not in _PART_TABLES:
             only = ", ".join(f"[{name}.NAME]" for name in _PART_TABLES)

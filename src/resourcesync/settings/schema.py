@@ -401,7 +401,6 @@ def from_keywords(schema: type[msgspec.Struct], given: Mapping[str, object]) -> 
 
 
 def _form_phrase(field: Field) -> str:
-    """Return the forms of the value of a keyword argument in words."""
     if field.is_flag:
         return "True or False"
     if field.choices:

@@ -106,7 +106,6 @@ def publish(
 def _write(
     writer: DocumentWriter, snapshot: CatalogueSnapshot, span: Span, name: str, header: Header
 ) -> None:
-    """Write a list; entries that are stored already are copied, not rendered again."""
     is_part = header.link(Relation.INDEX) is not None
     key = _key(span) if header.until is None else _closed_key(span, is_part=is_part)
     body = _key((span.after, span.start))

@@ -146,7 +146,6 @@ def _lists(
 def _channel(
     names: SourceNaming, capability: Capability, hubs: tuple[str, ...]
 ) -> tuple[CapabilityEntry, ...]:
-    """Return the entry of a channel of notifications; none without a hub."""
     if not hubs:
         return ()
     links = tuple(Link(rel=Relation.HUB.value, href=hub) for hub in hubs)

@@ -144,7 +144,6 @@ class _Outbox:
             yield Notice(hub=hub, topic=topic, body=body)
 
     def _compose_changes(self, marks: list[_HubPosition]) -> bytes:
-        """Return the newest of the changes that one of the hubs lacks, up to a limit."""
         after = min(mark.seq for mark in marks)
         newest: deque[Change] = deque(maxlen=MOST_ENTRIES)
         lacked = 0

@@ -176,7 +176,6 @@ class ListPublisher:
 def _is_rebased(
     before: PublicationPlan | None, policy: Policy, step: PublicationStep, moment: int
 ) -> bool:
-    """True if the Resource List is written again: on request, when due, or to leave an archive."""
     if step is PublicationStep.REBASE or before is None:
         return step is PublicationStep.REBASE
     is_due = step is PublicationStep.DUE and rotation.is_rebase_due(before, policy, moment)
@@ -236,7 +235,6 @@ class _PublicationRun:
         )
 
     def _with_resource_list(self, plan: PublicationPlan, at: int) -> PublicationPlan:
-        """Return the plan with the Resource List that is due: the same, or one of this moment."""
         task, parts, public = self._task, self._parts, self._public
         is_complete = resource_list.is_complete(self._writer, naming.RESOURCE_LIST, plan.at, parts)
         name, public_at = "", None if public is None or is_complete else public.public_at

@@ -320,7 +320,6 @@ class EntryChecks:
             subject.report("CI06", message, entry.place, "from")
 
     def _change_package(self, subject: ExaminedDocument, entry: ParsedEntry) -> None:
-        """Check an entry of a Change Dump (§13.1)."""
         self._check_package(subject, entry, "CD03")
         if not entry.has("from"):
             subject.report("CD04", "a package without from", entry.place)

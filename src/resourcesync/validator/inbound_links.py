@@ -127,7 +127,6 @@ class InboundLinks:
         yield from judge_robots(robots, targets)
 
     def _target(self, uri: str) -> DocumentSummary | Unreached | None:
-        """Return the target of a link; ``None`` when it is not a document of ResourceSync."""
         if uri in self._known:
             return self._known[uri]
         if uri not in self._fetched:

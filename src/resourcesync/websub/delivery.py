@@ -229,6 +229,5 @@ class Deliveries:
 
 
 def _retry_after(outcome: FetchResponse | FetchFailure) -> float:
-    """Return the seconds that a receiver requests to wait, within an hour."""
     said = outcome.headers.get("retry-after", "") if isinstance(outcome, FetchResponse) else ""
     return float(min(messages.parse_seconds(said), messages.HOUR))

@@ -83,6 +83,18 @@ ROWS: dict[str, tuple[Any, Any, Any, DecisionPolicy, Any]] = {
         *(COPY, VAGUE, None, LISTS),
         update(VAGUE, ask=True),
     ),
+    "a copy whose date moved is requested": (
+        *(COPY._replace(etag=""), DATED._replace(lastmod=11), None, LISTS),
+        update(DATED._replace(lastmod=11), COPY._replace(etag=""), ask=True),
+    ),
+    "a copy whose date moved back is requested if it has an etag": (
+        *(COPY, DATED._replace(lastmod=9), None, LISTS),
+        update(DATED._replace(lastmod=9), ask=True),
+    ),
+    "a copy whose date moved back is fetched if its server knows only dates": (
+        *(COPY._replace(etag=""), DATED._replace(lastmod=9), None, LISTS),
+        update(DATED._replace(lastmod=9), COPY._replace(etag="")),
+    ),
     "a suspect copy is fetched whatever it had": (
         *(as_suspect(COPY), ENTRY, None, LISTS),
         update(ENTRY, as_suspect(COPY)),

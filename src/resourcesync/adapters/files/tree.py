@@ -160,7 +160,6 @@ class FileTreeOriginals(Originals):
         descent.leave()
 
     def _run(self, folder: ScannedFolder, descriptor: int, keys: list[str]) -> OriginalRun:
-        """Return some files of a folder, those that are still there and published."""
         looked = self._now()
         keys, found = self._statuses(folder, descriptor, keys)
         modified = [status.st_mtime_ns for status in found]
@@ -245,7 +244,6 @@ class FileTreeOriginals(Originals):
         return reason is None
 
     def _enter(self, descent: FolderStack, key: str) -> bool:
-        """Enter a folder; return whether it is still there and on the same device."""
         folder, descriptor = descent.deepest()
         name = names_and_uris.to_name(key[:-1])
         assert name is not None
@@ -413,7 +411,6 @@ class FileTreeOriginals(Originals):
         return uri if names is None else str(self._root.joinpath(*names))
 
     def _open(self, uri: str, opening: Callable[[str], int]) -> int:
-        """Return a descriptor of the file at a URI, which may not be a file any more."""
         try:
             return opening(uri)
         except LinkNotFollowedError as error:
@@ -424,7 +421,6 @@ class FileTreeOriginals(Originals):
             raise _unreadable(self._shown(uri), error) from error
 
     def _check_regular(self, uri: str, descriptor: int) -> tuple[str, int]:
-        """Return the signature and the length of an open file, which must be one."""
         found = os.fstat(descriptor)
         if not stat.S_ISREG(found.st_mode):
             raise OriginalChangedError(f"{self._shown(uri)} is no longer a file")

@@ -36,7 +36,6 @@ def follow_redirect(uri: str, location: str, *, left: int) -> Address:
 
 
 def _read_location(field: str) -> str:
-    """Return the text of a field that was read as Latin-1: of UTF-8, else with each byte as %XX."""
     raw = field.encode("latin-1", "replace")
     try:
         return raw.decode()

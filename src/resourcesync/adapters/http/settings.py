@@ -248,7 +248,6 @@ def check_authorities(ca_file: str) -> None:
 
 
 def _fault(ca_file: str) -> str:
-    """Return why a file of authorities is invalid; empty if it is valid, or for no file."""
     if not ca_file:
         return ""
     import ssl  # noqa: PLC0415 - most runs use the system's authorities, which need no look

@@ -114,7 +114,6 @@ class HttpTransfer:
         return _STOP
 
     def _read_head(self) -> None:
-        """Parse the head once it is there; set the error if it is invalid."""
         text = self.lines.decode("latin-1")
         size = len(text)
         self.wire += size - self._head_size

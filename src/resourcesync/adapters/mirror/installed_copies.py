@@ -105,7 +105,6 @@ class FileTreeCopies:
         return self._filled(file, algorithms)
 
     def _filled(self, file: int, algorithms: Sequence[str]) -> StagedFile | None:
-        """Start a staged copy with the bytes of an open file, which is closed."""
         staged = self.stage(algorithms)
         try:
             staged.fill(file)

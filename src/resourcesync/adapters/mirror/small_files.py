@@ -80,7 +80,6 @@ class PartFiles:
         return {digest: name for digest, name in found if digest}
 
     def _open(self, name: str, digest: str, at: str = "") -> BinaryIO | None:
-        """Return the bytes of a file, if they have this SHA-256 then."""
         if not (self._folder / name).exists():
             return None
         found = self._scratch()

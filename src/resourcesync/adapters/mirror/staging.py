@@ -92,7 +92,6 @@ class Parts:
         self._noted = good
 
     def _choose(self, found: list[tuple[str, SavedPart]]) -> dict[str, SavedPart]:
-        """Return the newest parts within the limits, by resource."""
         chosen: dict[str, SavedPart] = {}
         room = MAX_PART_BYTES
         for of, part in sorted(found, key=lambda pair: pair[1].written, reverse=True):

@@ -43,7 +43,6 @@ if TYPE_CHECKING:
 def _open_workers(
     home: Home, source: str, network: Network, cancel: CancelToken, report: Reporter
 ) -> AbstractContextManager["CountingFetcher | None"]:
-    """Return what opens the fetcher by the workers of a pull; ``None`` without any."""
     if home.workers is None:
         return nullcontext()
     from resourcesync.app.mirrors import workers  # noqa: PLC0415 - rarely
@@ -250,7 +249,6 @@ def open_destination(
 
 
 def _local_dependencies(folder: Path, mirror: MirrorFolder, *, in_folder: bool) -> dict[str, Any]:
-    """Return a Destination's dependencies on this machine, wherever the copies are."""
     local = mirror.copies
     return {
         "folder": str(folder),

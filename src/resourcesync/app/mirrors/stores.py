@@ -37,7 +37,6 @@ def home_of(address: str, state: str | os.PathLike[str] | None = None) -> Home:
 
 
 def _own_folder(address: str) -> Path:
-    """Return the home of a mirror in a store that has no folder of its choice."""
     name = _NOT_A_NAME.sub("-", address)[:80]
     digest = hashlib.sha256(address.encode()).hexdigest()[:16]
     return environment.state_folder() / "stores" / f"{name}-{digest}"
@@ -113,7 +112,6 @@ def lock_store(store: "Store", name: Path) -> Iterator[None]:
 
 
 def _lease_name(file: Path) -> str:
-    """Return the unique name of a home, by which the store recognises it."""
     try:
         with suppress(FileExistsError), os.fdopen(open_path(file, NEW), "wb") as stream:
             stream.write(os.urandom(16).hex().encode())

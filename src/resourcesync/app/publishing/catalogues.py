@@ -191,7 +191,6 @@ def _known_settings(path: Path, catalogue: SourceCatalogue) -> PublicationSettin
 
 
 def _mirror_of(catalogue: SourceCatalogue) -> Path | None:
-    """Return the folder of the mirror that a catalogue is of, if it is of one."""
     folder = (catalogue.note(SYSTEM_NOTE) or "").removeprefix(MIRROR_SCHEME)
     return Path(folder) if folder.startswith("/") else None
 

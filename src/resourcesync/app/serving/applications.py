@@ -356,7 +356,6 @@ def find_tree(root: Path, out: Path | None = None, port: int = 8080) -> Publishe
 
 
 def _capability_lists(description: reader.Document) -> Iterator[str]:
-    """Yield the Capability Lists that a Source Description names, or the index before 0.9."""
     is_index = description.header.capability is Capability.CAPABILITY_LIST
     for entry in description.entries():
         is_named = (

@@ -69,7 +69,6 @@ def command(target: str | None, *, plugins: bool, **values: Any) -> Job:
 def _verdicts(
     target: str, configuration: MirrorConfiguration, way: Mapping[str, Any]
 ) -> "Iterator[app.diagnosis.CheckResult]":
-    """Yield the results for a mirror and its Source, or for a Source; no secret is read."""
     settings, addresses = configuration.defaults, {target}
     if "://" not in target:
         configuration.check_name(target)

@@ -274,7 +274,6 @@ def _repeated(pulled: PulledMirror, target: PullTarget) -> str:
 
 
 def _with_moved_line(ended: CommandOutcome, target: PullTarget, puller: Puller) -> CommandOutcome:
-    """Return an outcome that says which line of the configuration file is to be changed."""
     moved = target.options.moved
     if not (target.is_configured and moved) or target.dry_run:
         return ended

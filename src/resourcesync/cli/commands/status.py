@@ -288,7 +288,6 @@ def disk_space(folder: Path) -> DiskSpace | None:
 
 
 def _paused(configuration: MirrorConfiguration) -> Collection[str]:
-    """Return the mirrors that operators of a service paused; none if that cannot be read."""
     if configuration.file is None:
         return ()
     try:

@@ -24,6 +24,7 @@ from resourcesync.cli.output import (
     read_tables,
 )
 from resourcesync.cli.terminal import count_field
+from resourcesync.destination.pending_tasks import SHARED
 from resourcesync.destination.reports import MirrorState, MirrorStatus, RunReport, report_fields
 from resourcesync.errors import ResourceMissingError, SourceRefusedError
 from resourcesync.model import formatting
@@ -210,7 +211,11 @@ def _options(filters: Fields) -> dict[str, str]:
 
 _EITHER: Final = re.compile(r"\[([^|\]]*)\|([^\]]*)\]")
 _TABLES: Final = read_tables(Path(__file__).with_name("words.txt"))
-_AT_SOURCE: Final = (ResourceMissingError.default_code, SourceRefusedError.default_code)
+_AT_SOURCE: Final = (
+    ResourceMissingError.default_code,
+    SourceRefusedError.default_code,
+    SHARED,
+)
 """Codes of failures that no rerun mends, with words of their own."""
 
 _UNLISTED: Final = ("retained.damaged", "retained.restored", "retained.unlisted")

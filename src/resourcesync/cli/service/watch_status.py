@@ -137,7 +137,6 @@ class WatchView:
         return found
 
     def _read(self, names: Sequence[str]) -> dict[str, StatusResult]:
-        """Return the mirrors by the names that are watched; none delays another one."""
         configuration = self._names()[1]
         plans = ((name, self.planned(name)) for name in names)
         check = StatusCheck(

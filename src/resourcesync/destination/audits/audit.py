@@ -360,7 +360,6 @@ class Audit:
             self._counts.unproven += not usable(parse_digests(row.hash))
 
     def _check_digests(self, copy: Copy, row: planner.ListedEntry, content: CopyContent) -> None:
-        """Compare the bytes of a copy, which are as installed, with what the Source lists."""
         length, digests = content.length, parse_digests(content.digests)
         claims = usable(parse_digests(row.hash))
         if row.length is not None and row.length != length:

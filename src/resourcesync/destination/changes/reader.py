@@ -484,7 +484,6 @@ def _in_time_order(
 
 
 def _first_time(documents: DocumentFetcher, span: gaps.ChangeListSpan) -> datetime | None:
-    """Return the earliest time in a list without an interval; ``None`` if it has one."""
     with fetch(documents, span.uri) as fetched:
         document = fetched.open()
         if document.header.from_ is not None:

@@ -232,7 +232,6 @@ class DumpPackages:
         return staged
 
     def _check_end(self, offered: DumpPackage, staged: StagedCopy) -> None:
-        """Check that a package without length and digest in its dump is not truncated."""
         if offered.entry.length is None and not usable(offered.entry.digests):
             with staged.open_sealed() as file, translate_disk_errors(_PACKAGE_FILE):
                 _open_package(file, offered)

@@ -315,7 +315,6 @@ class ResourceListReader:
         spool: ExternalSorter[ListedEntry],
         documents: ListDocuments,
     ) -> tuple["Document", int, absence_proof.ReadPart]:
-        """Add the resources of one part; return it, their number, and what it proves."""
         with fetched:
             self._selection.add_source_addresses(fetched.uri, fetched.final_uri)
             document = fetched.open(self._refuser(spool))

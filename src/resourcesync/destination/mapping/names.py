@@ -191,7 +191,6 @@ class NameMapping(msgspec.Struct, frozen=True, kw_only=True, dict=True):
         return path if len(path.encode()) <= MAX_PATH else mapping.escapes.hashed_path(root, normal)
 
     def _names(self, segment: str) -> list[str]:
-        """Return the name of a segment; several if it is too long for one."""
         name = self._name(segment)
         if len(name) * 4 > _MAX_NAME and len(name.encode()) > _MAX_NAME:
             return mapping.escapes.safe_names(segment, self.profile)

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from types import MappingProxyType
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 import msgspec
 
@@ -12,9 +12,12 @@ from resourcesync.destination.pull_session import SyncSession
 from resourcesync.destination.reports import Failing, TransferTally
 from resourcesync.destination.sync_state import encode_notes, question_notes
 from resourcesync.destination.transfers.verification import installed_content
-from resourcesync.errors import DiskFullError, StorageError, quoted
+from resourcesync.errors import DiskFullError, StorageError
 from resourcesync.mirror_state import rows
 from resourcesync.model.timestamps import DAY, SECOND, to_microseconds
+
+if TYPE_CHECKING:
+    from resourcesync.destination.transfers.shared_answers import SharedAnswers
 
 _GROUP: Final = 256
 _NO_FIELDS: Final[Mapping[str, str]] = MappingProxyType({})
@@ -22,9 +25,6 @@ _GROUP_SECONDS: Final = 1.0
 _PROGRESS_SECONDS: Final = 1.0
 _MAX_FAILURES: Final = 1_000
 _MAX_QUARANTINE_WARNINGS: Final = 100
-_MANY: Final = 10
-_SAME: Final = "10 different copies became the same bytes, such as {}: an error page or a login?"
-_REPAIRED: Final = "look at it; after its repair, run: resourcesync audit {} --method remote"
 _SIGNATURE: Final = rows.Copy._fields.index("signature")
 
 
@@ -34,7 +34,8 @@ class StagedResource(msgspec.Struct):
     ``staged`` is ``None`` if the bytes are in place. ``counts`` is false if the Source answered
     that the copy is still good. ``local``: of another copy in the mirror. ``patched`` are the bytes
     of the patch. ``contradicts`` is the difference from the list, where bytes are kept all the
-    same. ``has_bad_digest``: the server's digest cannot be read, and was ignored.
+    same. ``has_bad_digest``: the server's digest cannot be read, and was ignored. ``served_by`` is
+    another page, without its query, to which the request was redirected.
     """
 
     fetch: planner.Fetch
@@ -45,6 +46,15 @@ class StagedResource(msgspec.Struct):
     patched: int | None = None
     contradicts: str = ""
     has_bad_digest: bool = False
+    served_by: str = ""
+
+    @property
+    def replaces_unproven(self) -> bool:
+        """True if other bytes than before are only believed: the list has no hash."""
+        before = self.fetch.before
+        if before is None or before.is_suspect or self.copy.listed:
+            return False
+        return before.digests not in {"", self.copy.digests}
 
 
 class CommitBatch:
@@ -64,7 +74,7 @@ class CommitBatch:
         self._opened_at = self._progress_at = self._clock.monotonic()
         self._total = self._size = 0
         self._quarantine_count = 0
-        self._replaced: dict[str, set[str]] = {}  # the last bytes, each with those before
+        self._shared: SharedAnswers | None = None
         self.tally = TransferTally()
 
     def expect(self, total: int, size: int) -> None:
@@ -173,7 +183,6 @@ class CommitBatch:
         self._failed.append(row)
 
     def _status_of(self, code: str) -> str:
-        """Return the item status of a resource that could not be fetched, by its error code."""
         if not self._pull.accepts_missing:
             return "error"
         if code in pending_tasks.ABSENT_CODES:
@@ -227,7 +236,7 @@ class CommitBatch:
         """Make the group durable, then record it."""
         self._opened_at = self._clock.monotonic()  # first: an exception here must lose nothing
         group, self._group = self._group, []
-        staged = [ready for ready in group if ready.staged is not None]
+        staged = self._without_shared([ready for ready in group if ready.staged is not None])
         befores: dict[str, rows.Copy | None] = {}
         if staged:
             # After a kill in the middle it is unknown which files are old and which new.
@@ -265,6 +274,31 @@ class CommitBatch:
         if broken is not None:
             raise broken
 
+    def _without_shared(self, staged: list[StagedResource]) -> list[StagedResource]:
+        """Return what to install; an answer that would replace many copies replaces none."""
+        unproven = [ready for ready in staged if ready.replaces_unproven]
+        if not unproven:
+            return staged
+        from resourcesync.destination.transfers.shared_answers import SharedAnswers  # noqa: PLC0415
+
+        if self._shared is None:
+            self._shared = SharedAnswers(self._pull.sync_state.shared_answers)
+        is_accepted = self._pull.options.mode == "baseline"
+        for ready in unproven:
+            for answer in filter(None, (ready.copy.digests, ready.served_by)):
+                former = ready.fetch.before.digests if ready.fetch.before else ""
+                self._shared.add(answer, former, is_accepted=is_accepted)
+        held = [
+            ready
+            for ready in unproven
+            if self._shared.holds(ready.copy.digests) or self._shared.holds(ready.served_by)
+        ]
+        for ready in held:
+            assert ready.staged is not None
+            ready.staged.discard()
+            self.add_failure(ready.fetch, pending_tasks.SHARED, pending_tasks.SHARED_REASON, 1)
+        return [ready for ready in staged if ready not in held]
+
     def _report_quarantined(self) -> None:
         for path, place in self._copies.newly_quarantined():
             self._quarantine_count += 1
@@ -301,7 +335,11 @@ class CommitBatch:
                     patched=patched,
                     unconfirmed=unconfirmed,
                     now=self.now() if unconfirmed else 0,
-                    notes=encode_notes(unsure=True if self.tally.open_dates else None) | undecided,
+                    notes=encode_notes(
+                        unsure=True if self.tally.open_dates else None,
+                        shared_answers=self._shared and self._shared.known,
+                    )
+                    | undecided,
                 )
             )
 
@@ -317,7 +355,6 @@ class CommitBatch:
             tally.created += 1
         else:
             tally.updated += 1
-            self._warn_of_same_bytes(before, copy)
         tally.useful += copy.length if ready.staged is not None else 0
         tally.patched += ready.patched is not None
         tally.contradicting += bool(ready.contradicts)
@@ -345,18 +382,6 @@ class CommitBatch:
                 **more,
             },
         )
-
-    def _warn_of_same_bytes(self, before: rows.Copy | None, copy: rows.Copy) -> None:
-        """Warn once if many copies became the same bytes, which the list does not prove."""
-        if before is None or copy.listed:
-            return
-        former = self._replaced.pop(copy.digests, set())
-        self._replaced = dict([*self._replaced.items(), (copy.digests, former)][-_MANY:])
-        if len(former) < _MANY:
-            former.add(before.digests)
-            if len(former) == _MANY:
-                mirror = quoted(self._pull.dependencies.folder, "MIRROR")
-                self._pull.warn("same-bytes", _SAME.format(copy.uri), hint=_REPAIRED.format(mirror))
 
 
 def _installation_of(ready: StagedResource) -> ports.CopyInstallation:

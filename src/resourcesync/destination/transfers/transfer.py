@@ -209,7 +209,10 @@ class ResourceTransfer:
                 elif attempt.location.is_patch:
                     self._handle_patch(attempt, _staged(outcome.request))
                 else:
-                    self._handle_bytes(attempt, _staged(outcome.request), outcome.headers)
+                    moved = outcome.uri != attempt.location.uri
+                    served_by = _other_page(attempt.location.uri, outcome.uri) if moved else ""
+                    staged = _staged(outcome.request)
+                    self._handle_bytes(attempt, staged, outcome.headers, served_by)
                 self._commit_batch.flush_when_due()
                 if self._stop:
                     return
@@ -231,7 +234,6 @@ class ResourceTransfer:
             yield request
 
     def _begin(self, attempt: FetchAttempt) -> FetchRequest | None:
-        """Return the request for an attempt, which may resume a part; ``None`` if it needs none."""
         fetch, place, listed = attempt.fetch, attempt.location, attempt.fetch.listed
         is_small = listed.length is not None and listed.length < LARGE
         may_use = (self._may_adopt or not is_small) and not attempt.position
@@ -265,7 +267,6 @@ class ResourceTransfer:
         return not attempt.has_waited and self._defer(replace(attempt, has_waited=True))
 
     def _defer(self, attempt: FetchAttempt) -> bool:
-        """Put an attempt off until others have ended; return whether there is room."""
         has_room = len(self._deferred) < _MAX_DEFERRED
         if has_room:
             self._deferred.append(attempt)
@@ -330,7 +331,11 @@ class ResourceTransfer:
             self._commit_batch.add_unchanged(fetch)
 
     def _handle_bytes(
-        self, attempt: FetchAttempt, staged: StagedCopy, headers: Mapping[str, str]
+        self,
+        attempt: FetchAttempt,
+        staged: StagedCopy,
+        headers: Mapping[str, str],
+        served_by: str = "",
     ) -> None:
         fetch, own = attempt.fetch, attempt.location.is_own
         try:
@@ -364,6 +369,7 @@ class ResourceTransfer:
         else:
             ready = StagedResource(fetch, copy, staged, contradicts=contradicts)
             ready.has_bad_digest = has_bad_digest
+            ready.served_by = served_by
             self._commit_batch.add(ready)
 
     def _check(
@@ -438,6 +444,11 @@ def _unreachable_site(error: errors.ResourceSyncError, asked: str) -> str:
         return ""
     site = origin(error.uri) if error.uri else ""
     return "" if site == origin(asked) else site
+
+
+def _other_page(asked: str, answered: str) -> str:
+    page = answered.partition("?")[0]
+    return "" if page == asked.partition("?")[0] else page
 
 
 def _staged(request: FetchRequest) -> StagedCopy:

@@ -183,7 +183,6 @@ def _pieces(
 
 
 def _checked(member: Resource | Link | None, chunks: Iterable[bytes]) -> Iterator[bytes]:
-    """Return the chunks, to be compared with the length and the digest of the entry."""
     if member is None:
         return iter(chunks)
     uri = member.href if isinstance(member, Link) else member.uri

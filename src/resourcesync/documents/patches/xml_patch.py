@@ -108,7 +108,6 @@ def _operate(root: Node, operation: Node) -> None:
 
 
 def _select(root: Node, operation: Node) -> Node:
-    """Return the one node that an operation selects; a text or an attribute is a string."""
     path, scope = _path_of(operation)
     try:
         first_two = etree.XPath(f"({path})[position() < 3]", namespaces=scope)

@@ -127,7 +127,6 @@ def source_pages(
 
 
 def _parse_query(query: bytes) -> _Query:
-    """Return the fields of a query; of several with one name, the first."""
     with suppress(ValueError):
         found = parse_qs(query.decode("latin-1"), errors="replace", max_num_fields=20)
         return {name: values[0] for name, values in found.items()}

@@ -96,7 +96,6 @@ def _cause(cause: PendingCause, detail: views.MirrorDetail) -> Iterator[Piece]:
 
 
 def _runs(detail: views.MirrorDetail) -> Markup:
-    """Return the pulls, those with the same result in a row as one."""
     groups = groupby(detail.runs, key=lambda ran: (ran.outcome, _pull_text(ran)))
     same = [list(group) for _, group in groups][:_SHOWN_RUNS]
     since = "since the service was started" if detail.summary.error else "of the last 7 days"

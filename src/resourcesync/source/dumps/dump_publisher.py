@@ -225,7 +225,6 @@ class DumpPublisher:
         packages: Sequence[PublishedPackage],
         former: Sequence[ArchivedDump],
     ) -> None:
-        """Write the document that lists packages, unless it is stored already."""
         header = archives.write_dump_archive(writer, header, former)
         key = dump_record.dump_key(header, packages)
         if writer.has(head, key):
