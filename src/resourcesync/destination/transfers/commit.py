@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 import msgspec
 
@@ -11,13 +11,10 @@ from resourcesync.destination import pending_tasks, planner
 from resourcesync.destination.pull_session import SyncSession
 from resourcesync.destination.reports import Failing, TransferTally
 from resourcesync.destination.sync_state import encode_notes, question_notes
-from resourcesync.destination.transfers.verification import installed_content
+from resourcesync.destination.transfers.verification import SharedAnswers, installed_content
 from resourcesync.errors import DiskFullError, StorageError
 from resourcesync.mirror_state import rows
 from resourcesync.model.timestamps import DAY, SECOND, to_microseconds
-
-if TYPE_CHECKING:
-    from resourcesync.destination.transfers.shared_answers import SharedAnswers
 
 _GROUP: Final = 256
 _NO_FIELDS: Final[Mapping[str, str]] = MappingProxyType({})
@@ -279,8 +276,6 @@ class CommitBatch:
         unproven = [ready for ready in staged if ready.replaces_unproven]
         if not unproven:
             return staged
-        from resourcesync.destination.transfers.shared_answers import SharedAnswers  # noqa: PLC0415
-
         if self._shared is None:
             self._shared = SharedAnswers(self._pull.sync_state.shared_answers)
         is_accepted = self._pull.options.mode == "baseline"
