@@ -17,7 +17,7 @@ from typing import Final, NamedTuple
 import msgspec
 from docs.producers_text import Producer, recorded
 
-from campaigns.foreign_clients import ClientError, SetupError, needs, run_program
+from campaigns.foreign_clients import ClientError, SetupError, run_program
 from campaigns.outcome import Asked, Campaign, Outcome
 from resourcesync import discover
 from tests.support.commands.run import resourcesync
@@ -37,6 +37,8 @@ class Recipe(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     page: str
     pip: tuple[str, ...] = ()
     npm: tuple[str, ...] = ()
+    cargo: tuple[str, ...] = ()
+    apt: tuple[str, ...] = ()
     entry: str = "/"
 
 
@@ -87,26 +89,25 @@ def differences(record: Producer, seen: Seen) -> list[str]:
 
 
 def _install(recipe: Recipe, folder: Path) -> Mapping[str, str]:
-    """Install the packages; return the variables for the build."""
-    site, programs = folder / "site", folder / "env" / "bin"
+    """Install the packages, those of ``apt`` for the whole machine; return the variables."""
+    site, env = folder / "site", folder / "env"
+    found = f"{env / 'bin'}:{site / 'node_modules' / '.bin'}:{os.environ['PATH']}"
+    variables = {"PATH": found, **_TOML["environment"]}
+    commands: list[tuple[list[str | Path], tuple[str, ...]]] = [
+        (["apt-get", "install", "-qy", "--no-install-recommends"], recipe.apt),
+        (["cargo", "install", "-q", "--locked", "--debug", "--root", env], recipe.cargo),
+        ([env / "bin" / "pip", "install", "-q"], recipe.pip),
+        (["npm", "install", "--silent", "--no-audit", "--prefix", site], recipe.npm),
+    ]
     try:
         if recipe.pip:
-            run_program([sys.executable, "-m", "venv", folder / "env"], cwd=site)
-            run_program([programs / "pip", "install", "-q", *recipe.pip], cwd=site)
-        if recipe.npm:
-            words: list[str | Path] = [
-                "install",
-                "--silent",
-                "--no-audit",
-                "--prefix",
-                site,
-                *recipe.npm,
-            ]
-            run_program([needs("npm"), *words], cwd=site)
+            run_program([sys.executable, "-m", "venv", env], cwd=site)
+        for command, packages in commands:
+            if packages:
+                run_program([*command, *packages], cwd=site, **variables)
     except ClientError as error:
         raise SetupError(str(error)) from error
-    found = f"{programs}:{site / 'node_modules' / '.bin'}:{os.environ['PATH']}"
-    return {"PATH": found, **_TOML["environment"]}
+    return variables
 
 
 def measure(recipe: Recipe, folder: Path) -> Seen:

@@ -22,7 +22,7 @@ SIZES: Final = {
     "large": Sizes(500_000),
     "lives": Sizes(10_000, ci=100),
     "power": Sizes(300_000, ci=4_000),
-    "producers": Sizes(24),
+    "producers": Sizes(33),
     "race": Sizes(300_000),
     "uris": Sizes(1_000_000),
     "watched": Sizes(20),

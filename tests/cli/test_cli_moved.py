@@ -163,7 +163,7 @@ def test_the_command_that_takes_a_wrong_move_of_one_set_back_can_be_pasted(
         back = f"resourcesync pull m --moved {first.url}"
         assert f"if the Source did not move: {back}\n" in said.readouterr().out
         assert run(["status", "m"]) == 0
-        assert f"If the Source did not move: {back}\n" in said.readouterr().out
+        assert f"if the Source did not move: {back}\n" in said.readouterr().out
 
         assert run(back.split()[1:]) == 0
     assert before.items() <= files_of(home / "m").items()

@@ -35,5 +35,7 @@ def test_what_is_not_as_recorded_is_found(tmp_path: Path) -> None:
 def test_each_recipe_installs_the_version_that_is_recorded() -> None:
     records = {row.name: re.findall(r"\d[\w.-]*", row.version) for row in recorded()}
     for recipe in RECIPES:
-        pinned = [re.split("==|@", item)[-1] for item in (*recipe.pip, *recipe.npm)]
+        items = (*recipe.pip, *recipe.npm, *recipe.cargo)
+        pinned = [re.split("==|@", item)[-1] for item in items]
+        pinned += [re.findall(r"=(?:\d+:)?([\w.]+)", item)[0] for item in recipe.apt]
         assert pinned[: len(records[recipe.name])] == records[recipe.name], recipe.name

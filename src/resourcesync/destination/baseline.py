@@ -325,6 +325,11 @@ class Baseline:
             self._pull.warn("cut-list", pull_session.CUT_LIST)
         return planner.Absence.UNPROVEN if self._is_cut else absence, absent_at
 
+    @property
+    def _is_understood(self) -> bool:
+        """True if all entries can be used; one that cannot may be what seems to be gone."""
+        return not self._pull.selection.refusals.count
+
     def _decide_policy(self, snapshot: ListSnapshot, history: ChangeHistory | None) -> None:
         absence, absent_at = self._assess(snapshot, history)
         if self._pull.selection.refusals.count:
@@ -354,7 +359,7 @@ class Baseline:
         if history is not None and not self._is_forced:
             through = reported_beside(cursor, snapshot.at, history)
         reading = absence_proof.ListReading(
-            is_complete=snapshot.proves_absence and not self._pull.selection.refusals.count,
+            is_complete=snapshot.proves_absence and self._is_understood,
             is_one_moment=snapshot.is_one_moment,
             moments=snapshot.moments,
             served=self._pull.now if snapshot.served is None else snapshot.served,

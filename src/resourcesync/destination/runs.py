@@ -243,17 +243,13 @@ def build_report(
     if not dry_run:
         held = memory.on_hold(counts) if pulled.are_deletions_done else 0
     reasons = _failed_reasons(memory, counts) + Counter(row.code for row in deletions.failures)
-    failed = reasons.total()
-    resources, waits = state.count(), to_delete and not (dry_run and pulled.are_deletions_done)
+    resources, failed = state.count(), reasons.total()
     requests, received = equipment.traffic()
     unfinished = memory.has_gap or tally.undecided or not pulled.is_complete
     listed = replace(count_listed(pulled, state, memory), **sync_state.listed_since(memory))
     faults = _list_faults(pulled, listed, state, memory)
-    behind = failed or memory.refused_count or unfinished or waits or faults.absent_below
-    if dry_run and pulled.selected_count is None:  # a run may do all that is left
-        behind = memory.refused_count or unfinished
-    elif dry_run:  # and mend what earlier lists left
-        behind = pulled.refused_count or not pulled.is_complete
+    behind = failed or memory.refused_count or unfinished or to_delete or faults.absent_below
+    behind = _stays_behind(pulled, memory) if dry_run else behind
     return reports.RunReport(
         pull=run,
         mode=pulled.mode,
@@ -278,6 +274,13 @@ def build_report(
         as_of=memory.as_of,
         failures=_first_failures(pulled, memory),
     )
+
+
+def _stays_behind(pulled: SyncOutcome, memory: SyncState) -> bool:
+    """True if the lists of a dry run let no run bring the mirror in sync."""
+    is_open = pulled.refused_count > 0 or not pulled.is_complete
+    is_whole = pulled.selected_count is not None  # a whole list mends what earlier ones left
+    return is_open or (not is_whole and (memory.refused_count > 0 or memory.has_gap))
 
 
 def _list_faults(

@@ -213,7 +213,8 @@ class SyncState:
 
     def set_before_move(self, address: str) -> str:
         """Return the set that was followed at the address before a move; empty elsewhere."""
-        return (is_same(address, self.moved_from) and self._state.note("moved-from-set")) or ""
+        is_back = is_same(address, self.moved_from)
+        return (self._state.note("moved-from-set") or "") if is_back else ""
 
     @property
     def relocated_uris(self) -> tuple[str, ...]:

@@ -156,10 +156,12 @@ class FileTreeCopies:
             else:
                 self._clear_path(folder, leaf, info, installation)
             os.rename(staged.name, leaf, src_dir_fd=self._tmp, dst_dir_fd=folder)
-        except (StorageError, OSError) as error:
+        except StorageError as error:
             staged.discard()
-            doing = f"putting {installation.path} in place"
-            return error if isinstance(error, StorageError) else mirror_error(error, doing)
+            return error
+        except OSError as error:
+            staged.discard()
+            return mirror_error(error, f"putting {installation.path} in place")
         if staged.is_noted:
             staged.forget()
         return signature

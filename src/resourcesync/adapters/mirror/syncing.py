@@ -167,10 +167,12 @@ def _complete(installation: CopyInstallation, *, start: bool) -> "StagedFile | S
     staged: StagedFile = installation.staged  # type: ignore[assignment]  # of these very copies
     try:
         staged.complete(installation.lastmod, start=start)
-    except (StorageError, OSError) as error:
+    except StorageError as error:
         staged.discard()
-        doing = "making a copy durable"
-        return error if isinstance(error, StorageError) else mirror_error(error, doing)
+        return error
+    except OSError as error:
+        staged.discard()
+        return mirror_error(error, "making a copy durable")
     return staged
 
 

@@ -1,6 +1,7 @@
 """The settings of the service behind `watch`: its mirrors, and the jobs of each."""
 
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Final
 
@@ -144,18 +145,9 @@ def watch_problems(configuration: MirrorConfiguration) -> Iterator[ResourceSyncE
         yield file.key_error(("watch",), "operator", reason)
     names = configuration.names
     for name in names:
-        yield from _source_conflicts(configuration, name)
+        mirror, conflict = configuration.mirror(name), None
+        with suppress(ResourceSyncError):  # `status` and `pull` report a damaged state
+            conflict = mirror.source_conflict()
+        if conflict is not None:
+            yield conflict
     yield from WatchSettings(configuration=configuration, names=names).problems()
-
-
-def _source_conflicts(
-    configuration: MirrorConfiguration, name: str
-) -> Iterator[ConfigurationError]:
-    """Yield the mistake of a mirror whose folder is a mirror of another Source by its state."""
-    mirror = configuration.mirror(name)
-    try:
-        conflict = mirror.source_conflict()
-    except ResourceSyncError:  # `status` and `pull` report a damaged state
-        return
-    if conflict is not None:
-        yield conflict

@@ -348,9 +348,11 @@ class CommitBatch:
 
     def _warn_of_same_bytes(self, before: rows.Copy | None, copy: rows.Copy) -> None:
         """Warn once if many copies became the same bytes, which the list does not prove."""
+        if before is None or copy.listed:
+            return
         former = self._replaced.pop(copy.digests, set())
         self._replaced = dict([*self._replaced.items(), (copy.digests, former)][-_MANY:])
-        if before is not None and not copy.listed and len(former) < _MANY:
+        if len(former) < _MANY:
             former.add(before.digests)
             if len(former) == _MANY:
                 mirror = quoted(self._pull.dependencies.folder, "MIRROR")
