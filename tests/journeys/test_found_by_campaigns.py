@@ -419,3 +419,27 @@ def test_an_older_deletion_ends_no_older_version_either(tmp_path: Path) -> None:
 
     assert world.texts()["a.txt"] == "made again"
     assert report.state is MirrorState.BEHIND
+
+
+def test_an_answer_settles_what_lists_without_times_dispute_since_no_time_shows_it_is_old(
+    tmp_path: Path,
+) -> None:
+    """A replica has the version of the Resource List; or the Source took the change back."""
+    told = []
+    for is_taken_back in (True, False):
+        world = three_listed(tmp_path / f"{is_taken_back}", times=False, lastmods=False)
+        source = world.source
+        source.publish_file("a.txt", "second")
+        source.snapshot()
+        world.pull()
+        source.lists.open_list.entries.clear()  # each resource is listed once
+        source.publish_file("a.txt", "third")
+        if is_taken_back:
+            source.put("a.txt", "second")
+        else:
+            world.network.answers[f"{BASE}a.txt"] = Answer(body=b"second")
+        told.append((world.pull().state, world.asked(), world.texts()))
+        assert world.in_sync() is is_taken_back
+
+    assert told[0] == told[1]
+    assert told[0][0] is MirrorState.IN_SYNC
