@@ -114,14 +114,14 @@ def test_an_older_resource_list_at_a_new_address_takes_no_copy_away(
     assert world.texts()["new.txt"] == "new"
     world.network.answers = {RESOURCE_LIST: older}
 
-    for number in range(3):
+    for number, delete in enumerate(("auto", "never", "auto")):
         moving.move(f"http://moved{number}.example/")
         for _ in range(2):
             source.publish_file("c.txt", f"{source.moment()}")
             world.clock.advance(hours=1)
-            report = moving.pull(world)
+            report = moving.pull(world, delete=delete)
             assert world.texts()["new.txt"] == "new"
-            assert report.state is MirrorState.BEHIND
+            assert report.state is MirrorState.BEHIND or delete == "never"
     world.network.answers.clear()
     source.snapshot()
     assert moving.pull(world).state is MirrorState.IN_SYNC
