@@ -165,5 +165,7 @@ def test_the_command_that_takes_a_wrong_move_of_one_set_back_can_be_pasted(
         assert run(["status", "m"]) == 0
         assert f"if the Source did not move: {back}\n" in said.readouterr().out
 
-        assert run(back.split()[1:]) == 0
-    assert before.items() <= files_of(home / "m").items()
+        assert run(back.split()[1:]) == 3  # it has the new one still
+        assert before.items() <= files_of(home / "m").items()
+        assert run(["pull", "m", "--mode", "baseline"]) == 0
+    assert before == files_of(home / "m")

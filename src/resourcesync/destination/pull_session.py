@@ -56,8 +56,8 @@ OLD_LISTS: Final = (
 )
 OPEN_ABSENCE: Final = (
     "copies are not in the Resource List ({:,}), but it does not prove that they are gone: it is"
-    " older than the last answer with them, or its parts are of several moments. A later pull"
-    " decides"
+    " older than an earlier list, or than the last answer with them, or its parts are of several"
+    " moments. A later pull decides"
 )
 NO_CHANGES: Final = (
     "the Source no longer has Change Lists, and its Resource List is older than the mirror: later"
