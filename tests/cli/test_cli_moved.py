@@ -99,7 +99,7 @@ def test_a_folder_of_sets_follows_its_source_as_a_whole(home: Path, said: Said) 
 def test_a_wrong_address_is_corrected_by_the_right_one_though_the_first_source_is_gone(
     home: Path,
 ) -> None:
-    """What the wrong Source served later than the right one made its list stays, as no question."""
+    """What the wrong Source served later than the right one made its list is a question."""
     with TinySource() as wrong, TinySource() as right:
         with TinySource() as first:
             first.offer(FILES)
@@ -108,8 +108,10 @@ def test_a_wrong_address_is_corrected_by_the_right_one_though_the_first_source_i
         right.offer(FILES, at=LATER)
         assert run(["pull", "m", "--moved", wrong.url]) == 7
         ends = [run(["pull", "m", *more]) for more in (["--moved", f"{right.url}/"], [], ["-n"])]
-    assert ends == [0, 0, 0]
-    assert {Path(name).name for name in files_of(home / "m")} == {"a.txt", "b.txt", "z.txt"}
+        assert ends == [3, 3, 3]
+        assert {Path(name).name for name in files_of(home / "m")} == {"a.txt", "b.txt", "z.txt"}
+        assert run(["pull", "m", "--mode", "baseline"]) == 0
+    assert {Path(name).name for name in files_of(home / "m")} == {"a.txt", "b.txt"}
 
 
 def test_a_move_whose_deletions_are_held_is_confirmed_with_their_number(
@@ -163,5 +165,7 @@ def test_the_command_that_takes_a_wrong_move_of_one_set_back_can_be_pasted(
         assert run(["status", "m"]) == 0
         assert f"if the Source did not move: {back}\n" in said.readouterr().out
 
-        assert run(back.split()[1:]) == 0
-    assert before.items() <= files_of(home / "m").items()
+        assert run(back.split()[1:]) == 3  # it has the new one still
+        assert before.items() <= files_of(home / "m").items()
+        assert run(["pull", "m", "--mode", "baseline"]) == 0
+    assert before == files_of(home / "m")

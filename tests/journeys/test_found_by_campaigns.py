@@ -11,13 +11,12 @@ import pytest
 
 from resourcesync.destination.reports import MirrorState
 from resourcesync.destination.scope_and_filters import Filters
-from resourcesync.errors import RollbackError, SourceUnavailableError
+from resourcesync.errors import SourceUnavailableError
 from resourcesync.model.settings import Limit
 from resourcesync.model.timestamps import to_microseconds
 from tests.support.worlds.daily_source import WEEK, DailySource
 from tests.support.worlds.loose_source import LooseSource
-from tests.support.worlds.moving import Moving
-from tests.support.worlds.network import BASE, Answer, Network
+from tests.support.worlds.network import BASE, Answer
 from tests.support.worlds.world import World
 
 RESOURCE_LIST = BASE + "resourcesync/resourcelist.xml"
@@ -345,83 +344,6 @@ def test_the_source_may_still_say_that_an_earlier_version_was_the_last(tmp_path:
     assert world.in_sync()
 
 
-def world_that_moves(tmp_path: Path, source: LooseSource) -> tuple[World[LooseSource], Moving]:
-    moving = Moving(source.entry.removeprefix(BASE))
-    return World(tmp_path, source, network=Network(moving.route)), moving
-
-
-def made_again(source: LooseSource, *, gap: bool = False) -> LooseSource:
-    for name in ("a.txt", "b.txt", "c.txt"):
-        source.put(name, "at first")
-    source.publish()
-    if gap:
-        source.rotate()
-    source.publish_deletion("a.txt")
-    older = source.saved()
-    source.publish_file("a.txt", "made again")
-    return older
-
-
-@pytest.mark.parametrize("times", [True, False])
-def test_a_deletion_of_an_old_replica_at_the_new_address_takes_no_copy_away(
-    tmp_path: Path, times: bool
-) -> None:
-    """The resource was made again since, and the replica answers for it, too."""
-    source = LooseSource(times=times)
-    world, moving = world_that_moves(tmp_path, source)
-    older = made_again(source)
-    source.snapshot()
-    moving.pull(world)
-    assert world.in_sync()
-    moving.move("http://moved.example/")
-    world.network.origin = older.serve
-
-    report = moving.pull(world)
-
-    assert world.texts().get("a.txt") == "made again"
-    assert report.state is not MirrorState.IN_SYNC
-
-
-@pytest.mark.parametrize("times", [True, False])
-def test_an_old_reading_that_does_not_reach_back_takes_no_copy_away(
-    tmp_path: Path, times: bool
-) -> None:
-    """The replica has the lists and the 404 of before a resource was made again."""
-    source = LooseSource(times=times)
-    world = World(tmp_path, source)
-    older = made_again(source, gap=True)
-    world.pull()
-    assert world.texts()["a.txt"] == "made again"
-    world.network.origin = older.serve
-
-    report = world.pull()
-
-    assert world.texts().get("a.txt") == "made again"
-    assert report.state is not MirrorState.IN_SYNC
-
-
-def test_an_old_replica_at_the_new_address_is_not_in_sync(tmp_path: Path) -> None:
-    source = LooseSource()
-    world, moving = world_that_moves(tmp_path, source)
-    source.publish_file("a.txt", "at first")
-    source.snapshot()
-    older = source.saved()
-    source.publish_file("a.txt", "changed")
-    source.snapshot()
-    moving.pull(world)
-    assert world.in_sync()
-    moving.move("http://moved.example/")
-    world.network.origin = older.serve
-
-    report = moving.pull(world)
-
-    assert report.state is not MirrorState.IN_SYNC
-    with pytest.raises(RollbackError):  # nor does it count as what was processed
-        moving.pull(world)
-    world.network.origin = source.serve
-    assert moving.pull(world).state is MirrorState.IN_SYNC
-
-
 def test_a_list_by_addresses_does_not_look_like_one_with_the_newest_change_first(
     tmp_path: Path,
 ) -> None:
@@ -497,3 +419,27 @@ def test_an_older_deletion_ends_no_older_version_either(tmp_path: Path) -> None:
 
     assert world.texts()["a.txt"] == "made again"
     assert report.state is MirrorState.BEHIND
+
+
+def test_an_answer_settles_what_lists_without_times_dispute_since_no_time_shows_it_is_old(
+    tmp_path: Path,
+) -> None:
+    """A replica has the version of the Resource List; or the Source took the change back."""
+    told = []
+    for is_taken_back in (True, False):
+        world = three_listed(tmp_path / f"{is_taken_back}", times=False, lastmods=False)
+        source = world.source
+        source.publish_file("a.txt", "second")
+        source.snapshot()
+        world.pull()
+        source.lists.open_list.entries.clear()  # each resource is listed once
+        source.publish_file("a.txt", "third")
+        if is_taken_back:
+            source.put("a.txt", "second")
+        else:
+            world.network.answers[f"{BASE}a.txt"] = Answer(body=b"second")
+        told.append((world.pull().state, world.asked(), world.texts()))
+        assert world.in_sync() is is_taken_back
+
+    assert told[0] == told[1]
+    assert told[0][0] is MirrorState.IN_SYNC

@@ -339,7 +339,9 @@ class Baseline:
             self._pull.warn("old-lists", pull_session.OLD_LISTS)
         if history is None and self._has_gap and not self._is_cut:
             self._pull.warn("change-gap", pull_session.NO_CHANGES)
-        if absence is not planner.Absence.UNPROVEN and snapshot.at is not None:
+        known_at = self._pull.cursor.complete_reading.moments.at or 0
+        is_older = absent_at < 0 and (snapshot.at or 0) < known_at
+        if absence is not planner.Absence.UNPROVEN and snapshot.at is not None and not is_older:
             self._complete_reading = absence_proof.CompleteReading(
                 moments=snapshot.moments, absent_at=absent_at, entries=snapshot.entries
             )

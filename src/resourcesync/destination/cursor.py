@@ -51,10 +51,10 @@ class Cursor(msgspec.Struct, frozen=True, kw_only=True):
     index, or a Change Dump (``is_of_dump``). ``processed`` are the lists behind it that were open
     when they were read last, or else the newest one, each with its processed prefix. ``window``
     stands for a processed list that gives no interval. ``complete_reading`` is the last reading of
-    a Resource List that proved absence, and left nothing open. ``positions`` are the numbers of
-    changes in each list when the Resource List of ``positions_at`` was first read, ``first_window``
-    what ``window`` was then. ``completed_generation`` is the last reading that was stored to the
-    end.
+    a Resource List that proved absence, and left nothing open; after a move, the newest one.
+    ``positions`` are the numbers of changes in each list when the Resource List of ``positions_at``
+    was first read, ``first_window`` what ``window`` was then. ``completed_generation`` is the last
+    reading that was stored to the end.
     """
 
     phase: Phase = Phase.FOLLOWING
@@ -148,11 +148,22 @@ class Cursor(msgspec.Struct, frozen=True, kw_only=True):
         """Return the cursor whose next step is a baseline."""
         return self if self.is_incomplete else replace(self, phase=Phase.BASELINE_DUE)
 
-    def before_a_wrong_move(self) -> "Cursor":
-        """Return the cursor by which nothing counts that another Source may have said."""
-        done = self.completed_generation
+    def after_move(self, *, is_correction: bool) -> "Cursor":
+        """Return the cursor at a new address, where a list that is older proves no absence.
+
+        After a move that was never complete, another Source may have said what else is known.
+        """
+        complete = self.complete_reading
+        newest = max(self.moments, complete.moments, key=lambda moments: moments.at or 0)
+        if newest != complete.moments:
+            complete = CompleteReading(moments=newest)
+        if not is_correction:
+            return replace(self, complete_reading=complete).with_baseline_due()
         return Cursor(
-            phase=Phase.ROLLED_BACK, generation=self.generation, completed_generation=done
+            phase=Phase.ROLLED_BACK,
+            complete_reading=complete,
+            generation=self.generation,
+            completed_generation=self.completed_generation,
         )
 
     def with_question(self) -> "Cursor":

@@ -73,7 +73,7 @@ class Destination:
         self._sync_state = SyncState(equipment.state)
         self._locator = known_lists.ListLocator(equipment, self._sync_state)
         self._moved_identity: MirrorIdentity | None = None
-        self._correction: tuple[Cursor, int] | None = None
+        self._moved_cursor: Cursor | None = None
         self._path_assignments: list[PathAssignment] = []
         self._is_first = False
 
@@ -185,13 +185,11 @@ class Destination:
         found, self._moved_identity = self._locator.locate_moved(
             options.moved, options.all_filters, options.set_name
         )
-        cursor, doubted_until = self._sync_state.cursor.with_baseline_due(), None
-        if self._locator.is_correction(options.moved):
-            cursor = cursor.before_a_wrong_move()
-            copies = self._dependencies.state.copies()
-            doubted_until = max((copy.evidence for copy in copies), default=0)
-            self._correction = cursor, doubted_until
-        if not options.dry_run:
+        is_correction = self._locator.is_correction(options.moved)
+        cursor = self._sync_state.cursor.after_move(is_correction=is_correction)
+        if options.dry_run:
+            self._moved_cursor = cursor
+        else:
             self._sync_state.write(
                 identity=self._moved_identity,
                 moved_from=self._locator.previous_address(options.moved),
@@ -199,7 +197,6 @@ class Destination:
                 found=found,
                 found_at=to_microseconds(self._dependencies.clock.now()),
                 cursor=cursor,
-                doubted_until=doubted_until,
             )
         return known_lists.SourcePlace(address=options.moved, lists=found, is_due=True)
 
@@ -358,8 +355,8 @@ class Destination:
         if found.superseded_by and found.resource_dump:  # only its packages have these bytes
             options = structs.replace(options, dumps="always")
         pull = SyncSession(equipment, options, found, selection, identity)
-        if self._correction is not None:
-            pull.cursor, pull.doubted_until = self._correction
+        if self._moved_cursor is not None:
+            pull.cursor = self._moved_cursor
         self._path_assignments.append(pull.path_assignment)
         pull.path_assignment.resume_moves()
         return pull

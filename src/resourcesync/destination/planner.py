@@ -274,7 +274,6 @@ class DecisionPolicy(msgspec.Struct, frozen=True, kw_only=True):
     ``counts_until`` is the last reading of the Source whose deletions still count, if all that is
     listed is read again: they may have been withdrawn since (-1: none do). Up to ``absent_at`` the
     rows are all that is listed: a copy of a resource that existed later is not absent.
-    Up to ``doubted_until`` another Source may have served it: then that is no question.
     ``is_old_reading``: the lists report less than was processed, and what they call deleted may
     have been made again since. Tasks that are due by ``now`` are tried.
     """
@@ -285,7 +284,6 @@ class DecisionPolicy(msgspec.Struct, frozen=True, kw_only=True):
     deletes_restored: bool = False
     counts_until: int = -1
     absent_at: int = 0
-    doubted_until: int = 0
     is_old_reading: bool = False
     now: int = 0
 
@@ -449,8 +447,7 @@ def _reason_of_absence(copy: Copy, task: Pending | None, policy: DecisionPolicy)
     if policy.absence not in {Absence.DELETED, Absence.TWICE}:
         return ""
     if copy.evidence > policy.absent_at:
-        is_closed = policy.retains(ABSENT) or copy.evidence <= policy.doubted_until
-        return "" if is_closed else SEEN_LATER
+        return "" if policy.retains(ABSENT) else SEEN_LATER
     if policy.absence is Absence.TWICE and not policy.retains(ABSENT):
         was_missed = task is not None and task.reason == MISSED
         is_known = task is not None and task.generation <= policy.counts_until

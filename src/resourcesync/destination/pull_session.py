@@ -56,8 +56,8 @@ OLD_LISTS: Final = (
 )
 OPEN_ABSENCE: Final = (
     "copies are not in the Resource List ({:,}), but it does not prove that they are gone: it is"
-    " older than the last answer with them, or its parts are of several moments. A later pull"
-    " decides"
+    " older than an earlier list, or than the last answer with them, or its parts are of several"
+    " moments. A later pull decides"
 )
 NO_CHANGES: Final = (
     "the Source no longer has Change Lists, and its Resource List is older than the mirror: later"
@@ -184,7 +184,6 @@ class SyncSession:
         self.cursor: Cursor = self.sync_state.cursor
         self.generation = self.cursor.generation + 1
         self.list_clock, self.is_old_reading = self.cursor.list_clock or 0, False
-        self.doubted_until = self.sync_state.decode("doubted-until", int) or 0
         documents = self.documents = DocumentFetcher(equipment.fetcher, equipment.scratch)
         received = equipment.traffic
         self.budget = Budget(options.max_bytes, lambda: received()[1], equipment.cancel)
@@ -320,7 +319,6 @@ class SyncSession:
         return planner.DecisionPolicy(
             absence=absence,
             absent_at=absent_at,
-            doubted_until=self.doubted_until,
             delete=self.options.delete or "auto",
             prunes=self.options.prune,
             deletes_restored=deletes_restored,

@@ -66,6 +66,7 @@ class ServerWithManners:
         # A list is written again between two requests, and an older replica or a cut list was sent.
         # Two readings in a row that both lack what moves between parts would prove too much.
         self.is_rewriting = self.is_lying = False
+        self.by_replica: set[str] = set()
         self._clock, self._luck, self._ahead = clock, luck, timedelta(seconds=ahead)
         self._list, self._at, self._shift = "", "", 0
 
@@ -88,6 +89,7 @@ class ServerWithManners:
         if not self.replica or self._luck.random() >= self.manners.replica:
             return serve(request)
         self.is_lying |= request.uri.endswith(".xml")
+        self.by_replica.add(request.uri)
         body = self.replica.get(request.uri)
         return Answer(status=404) if body is None else Answer(body=body)
 

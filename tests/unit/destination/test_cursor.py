@@ -12,7 +12,7 @@ from msgspec.structs import replace
 from resourcesync.destination.changes.gaps import ChangeHistory, ReadList
 from resourcesync.destination.cursor import Cursor, Following, Gap, Phase, Rewritten, Stale, judge
 from resourcesync.destination.external_sort import ExternalSorter
-from resourcesync.destination.lists.absence_proof import ListMoments
+from resourcesync.destination.lists.absence_proof import CompleteReading, ListMoments
 from resourcesync.mirror_state.rows import ProcessedDocument
 
 OPEN = ProcessedDocument("open", 10, None, 2, "digest", "", "")
@@ -166,3 +166,15 @@ def test_a_cursor_whose_baseline_is_due_forgets_nothing_worse(cursor: Cursor) ->
     assert repaired.is_incomplete is cursor.is_incomplete
     for later in (due, repaired):
         assert cursor.phase is not Phase.ROLLED_BACK or later == cursor
+
+
+@pytest.mark.parametrize("is_correction", [True, False])
+def test_after_a_move_the_newest_list_counts_that_was_read_though_it_proved_nothing(
+    *, is_correction: bool
+) -> None:
+    older, newer = (ListMoments(head=head) for head in (10, 20))
+    for last, complete in ((newer, older), (older, newer)):
+        cursor = Cursor(moments=last, complete_reading=CompleteReading(moments=complete))
+        moved = cursor.after_move(is_correction=is_correction)
+        assert moved.complete_reading.moments == newer
+        assert moved.is_baseline_due

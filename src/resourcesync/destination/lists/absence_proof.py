@@ -95,14 +95,14 @@ class ListMoments(msgspec.Struct, frozen=True, kw_only=True):
 
         What the others lack they lacked before, when another part named it. A part that left
         counts as changed with the index. So does one that joined beside all that there were: it
-        took nothing over from these.
+        took nothing over from these. A list without parts is its own only one.
         """
         common, head = self.parts.keys() & known.parts.keys(), self.head
         left, joined = known.parts.keys() - common, self.parts.keys() - common
         changed = [self.parts[uri] for uri in common if self.parts[uri] != known.parts[uri]]
         if left or not common:
             changed += [self.parts[uri] for uri in joined]
-        if left or (joined and common):
+        if left or (joined and common) or not (self.parts or head == known.head):
             changed.append(served if head is None else head)
         return min(changed, default=None)
 
