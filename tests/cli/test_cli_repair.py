@@ -11,7 +11,8 @@ import pytest
 from resourcesync.adapters.mirror import small_files
 from resourcesync.cli.main import run
 from resourcesync.validator.rule import RULES
-from tests.support.commands.command_line import Said, rows, spoil
+from tests.support.commands.command_line import FILES, LATER, Said, rows, spoil
+from tests.support.servers.tiny_source import TinySource
 
 
 @pytest.fixture
@@ -44,6 +45,28 @@ def test_a_repair_names_the_damage_that_only_a_later_audit_found(spoilt: str, sa
     assert first == "! /objects/0007.txt   missing; not part of this repair"
     assert last.startswith("Not in sync   11 of 12 (1 created, 1 updated, 1 failed)")
     assert step == "  next   run it again: resourcesync pull museum"
+
+
+@pytest.fixture
+def edited(museum: str, source: TinySource, said: Said) -> str:
+    """A mirror whose last pull could not delete a copy, since it was changed here."""
+    Path(museum, "objects/0001.txt").write_bytes(b"mine")
+    left = {target: body for target, body in FILES.items() if target != "/objects/0001.txt"}
+    source.offer(left, at=LATER)
+    assert run(["pull", museum]) == 3
+    said.readouterr()
+    return museum
+
+
+def test_a_repair_counts_a_copy_that_an_earlier_run_could_not_delete(
+    edited: str, said: Said
+) -> None:
+    assert run(["repair", edited]) == 3
+    first, _ = said.readouterr().out.split("\n", 1)
+    assert first == "Not in sync   11 of 11 (1 changed locally and kept)  exit 3"
+    assert run(["repair", edited, "--json"]) == 3
+    end = rows(said)[-1]
+    assert (end["failed"], end["reasons"]) == (1, {"local-change": 1})
 
 
 def test_findings_of_few_audits_are_kept_and_of_each_a_bounded_number(

@@ -22,7 +22,7 @@ from resourcesync.destination import planner, reports, sync_state
 from resourcesync.destination.deletion import plan_deletions
 from resourcesync.destination.external_sort import ExternalSorter
 from resourcesync.destination.options import Dependencies
-from resourcesync.destination.pending_tasks import DAMAGED
+from resourcesync.destination.pending_tasks import DAMAGED, EDITED, LOCAL_CHANGE
 from resourcesync.destination.pull_session import SyncOutcome, SyncSession
 from resourcesync.destination.reports import MirrorState as Word
 from resourcesync.destination.sync_state import SyncState
@@ -242,7 +242,7 @@ def build_report(
     to_delete, held = counts.of_task(PendingTask.DELETE), deletions.held
     if not dry_run:
         held = memory.on_hold(counts) if pulled.are_deletions_done else 0
-    reasons = _failed_reasons(memory, counts) + Counter(row.code for row in deletions.failures)
+    reasons = _failed_reasons(memory, counts)
     resources, failed = state.count(), reasons.total()
     requests, received = equipment.traffic()
     unfinished = memory.has_gap or tally.undecided or not pulled.is_complete
@@ -299,9 +299,12 @@ def _list_faults(
 
 def _failed_reasons(memory: SyncState, counts: PendingCounts) -> Counter[str]:
     """Return how many resources are not in the mirror as listed or fetched, by their reasons."""
-    rows, damaged = counts.rows.items(), Counter(DAMAGED for _ in memory.damaged_retained())
-    fetches = ((code, number) for (task, code), number in rows if task == PendingTask.FETCH)
-    return damaged + Counter({code: n for code, n in fetches if not memory.accepts(code)})
+    reasons = Counter(DAMAGED for _ in memory.damaged_retained())
+    for (task, code), number in counts.rows.items():
+        is_undeleted = task == PendingTask.DELETE and code != ""
+        if is_undeleted or (task == PendingTask.FETCH and not memory.accepts(code)):
+            reasons[LOCAL_CHANGE if code == EDITED else code] += number
+    return reasons
 
 
 def _fetched_counts(pulled: SyncOutcome) -> reports.FetchedCounts:
