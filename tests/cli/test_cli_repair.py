@@ -14,6 +14,8 @@ from resourcesync.validator.rule import RULES
 from tests.support.commands.command_line import FILES, LATER, Said, rows, spoil
 from tests.support.servers.tiny_source import TinySource
 
+ONE = "/objects/0001.txt"
+
 
 @pytest.fixture
 def spoilt(museum: str) -> str:
@@ -50,8 +52,8 @@ def test_a_repair_names_the_damage_that_only_a_later_audit_found(spoilt: str, sa
 @pytest.fixture
 def edited(museum: str, source: TinySource, said: Said) -> str:
     """A mirror whose last pull could not delete a copy, since it was changed here."""
-    Path(museum, "objects/0001.txt").write_bytes(b"mine")
-    left = {target: body for target, body in FILES.items() if target != "/objects/0001.txt"}
+    Path(museum, ONE[1:]).write_bytes(b"mine")
+    left = {target: body for target, body in FILES.items() if target != ONE}
     source.offer(left, at=LATER)
     assert run(["pull", museum]) == 3
     said.readouterr()
@@ -67,6 +69,23 @@ def test_a_repair_counts_a_copy_that_an_earlier_run_could_not_delete(
     assert run(["repair", edited, "--json"]) == 3
     end = rows(said)[-1]
     assert (end["failed"], end["reasons"]) == (1, {"local-change": 1})
+
+
+def test_a_deletion_says_where_the_file_is_and_only_then_that_it_is_in_the_trash(
+    edited: str, source: TinySource, said: Said
+) -> None:
+    Path(edited, ONE[1:]).unlink()
+    assert run(["pull", edited, "-i"]) == 0
+    assert said.readouterr().out.splitlines()[0] == f"- {ONE}   deleted (its file was gone)"
+
+    source.offer({ONE: b"back", **dict(list(FILES.items())[3:])}, at="2026-01-03T00:00:00Z")
+    assert run(["pull", edited, "-i"]) == 0
+    assert "- /objects/0002.txt   deleted (in the trash)\n" in said.readouterr().out
+    assert run(["trash", "restore", edited, "--all"]) == 0
+    Path(edited, "objects/0002.txt").write_text("edited")
+    assert run(["repair", edited, "--delete", "-i"]) == 0
+    moved = "- /objects/0002.txt   deleted (moved to .resourcesync/quarantine)\n"
+    assert moved in said.readouterr().out
 
 
 def test_findings_of_few_audits_are_kept_and_of_each_a_bounded_number(
@@ -98,9 +117,6 @@ def test_a_rolling_audit_proves_every_file_in_turn(museum: str, said: Said) -> N
 
     assert codes == sorted(codes)  # what is bad stays the first to be looked at
     assert codes[-1] == 1
-
-
-ONE = "/objects/0001.txt"
 
 
 def verdict(said: Said) -> str:

@@ -133,7 +133,8 @@ def _planned(fields: Fields) -> str:
 
 def _done(fields: Fields) -> str:
     if fields["action"] == "delete":
-        return "deleted (in the trash)"
+        where = "moved to .resourcesync/quarantine" if fields["set_aside"] else "its file was gone"
+        return f"deleted ({'in the trash' if fields['place'] else where})"
     before, patch = fields.get("was_bytes"), fields.get("patched")
     amount = f"{formatting.count(fields['bytes'])} B"
     if before is not None and before >= 0:  # negative: unknown
