@@ -88,6 +88,18 @@ def test_a_deletion_says_where_the_file_is_and_only_then_that_it_is_in_the_trash
     assert moved in said.readouterr().out
 
 
+def test_an_audit_without_findings_is_the_last_one_and_disproves_those_before(
+    spoilt: str, said: Said
+) -> None:
+    Path(spoilt, "mine.txt").unlink()
+    for command, code in (("audit", 1), ("repair", 0), ("audit", 0)):
+        assert run([command, spoilt]) == code
+    said.readouterr()
+
+    assert run(["why", spoilt, "/objects/0005.txt", "--json"]) == 0
+    assert rows(said)[-1]["finding"] is None
+
+
 def test_findings_of_few_audits_are_kept_and_of_each_a_bounded_number(
     spoilt: str, said: Said, monkeypatch: pytest.MonkeyPatch
 ) -> None:
