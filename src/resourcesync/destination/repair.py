@@ -54,13 +54,13 @@ class Repair:
         if was_in_sync is not None:
             tasks = self._pull.state.pending(PendingTask.FETCH)
             wanted.update(task.uri for task in tasks if task.code in UNAVAILABLE_CODES)
-        if not wanted and not extra and was_in_sync is not None:
-            plan = PlanSummary(mode=Mode.UNCHANGED)
-            return SyncOutcome(mode=plan.mode, plan=plan, is_complete=was_in_sync)
+        if was_in_sync and not wanted and not extra:
+            return SyncOutcome(mode=Mode.UNCHANGED, plan=PlanSummary(mode=Mode.UNCHANGED))
         with ExitStack() as held:
             listed = Baseline(self._pull, accepts_undated=self._deleting).read_listed_rows(held)
             inspector = held.enter_context(self._pull.dependencies.copies.inspect())
             pulled = self._repair(listed, wanted, extra, inspector)
+        is_all_read &= was_in_sync is not False or bool(wanted or extra)  # else as audited
         pulled.is_complete = pulled.is_complete and is_all_read
         return pulled
 
@@ -76,10 +76,18 @@ class Repair:
             decisions: Iterator[planner.Decision] = chain(fetches, self._deletions(extra))
             counts = planned.count(decisions, Mode.BASELINE)
             foreseen, plan = planned.report(counts), counts.plan
-        pulled = SyncOutcome(mode=Mode.BASELINE, plan=plan, deletions=foreseen)
+        pulled = SyncOutcome(
+            mode=Mode.BASELINE,
+            plan=plan,
+            deletions=foreseen,
+            refused_count=self._pull.selection.refusals.count,
+            unread_parts=listed.unread_parts,
+        )
         if self._pull.options.dry_run:
             return pulled
-        self._pull.begin_repair()
+        if plan.create + plan.update + plan.delete:
+            self._pull.begin_repair()
+        self._pull.record_new_refused()
         fetch_planned(
             self._pull,
             pulled,

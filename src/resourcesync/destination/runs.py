@@ -222,7 +222,7 @@ def count_listed(
             pending, outdated = pending + plan.create + plan.update, outdated + plan.update
         not_listed = counts.of_task(PendingTask.RETAIN) + counts.of_task(PendingTask.DELETE)
         unchanged = max(0, state.count() - not_listed - outdated - applied)
-        refused = memory.refused_count
+        refused = max(memory.refused_count, pulled.refused_count)
     return reports.ListedCounts(
         unchanged=unchanged,
         applied=applied,
@@ -286,11 +286,11 @@ def _stays_behind(pulled: SyncOutcome, memory: SyncState) -> bool:
 def _list_faults(
     pulled: SyncOutcome, listed: reports.ListedCounts, state: SqliteMirrorState, memory: SyncState
 ) -> reports.ListFaults:
-    lacking = listed.absent + listed.skipped
+    lacking, is_whole = listed.absent + listed.skipped, pulled.selected_count is not None
     is_lacking = sync_state.serves_too_little(memory, lacking, listed.right, listed.total)
     return reports.ListFaults(
         gap=memory.has_gap,
-        unread=pulled.unread_parts,
+        unread=max(pulled.unread_parts, 0 if is_whole else sync_state.count_unread(state)),
         undecided=pulled.tally.undecided,
         absent_below=sync_state.absent_folder(state) if is_lacking else "",
         moved_from=memory.moved_from,

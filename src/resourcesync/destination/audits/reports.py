@@ -78,6 +78,7 @@ class AuditReport(AuditCounts, frozen=True, kw_only=True):  # type: ignore[misc]
             fault.
         foreign: Files that no pull fetched.
         refused: Entries of the Source that cannot be used.
+        unread: Of the refused, parts of a list that cannot be read: more may be listed.
         read_bytes: Bytes of copies that were read.
         doubted: Number of copies that are not as installed; the next pull fetches them again.
         seconds: Duration.
@@ -99,6 +100,7 @@ class AuditReport(AuditCounts, frozen=True, kw_only=True):  # type: ignore[misc]
     audit: str
     at: datetime | None
     refused: int = 0
+    unread: int = 0
     doubted: int = 0
     seconds: float = 0.0
     findings: tuple[AuditFinding, ...] = ()
