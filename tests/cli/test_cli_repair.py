@@ -131,6 +131,20 @@ def test_a_rolling_audit_proves_every_file_in_turn(museum: str, said: Said) -> N
     assert codes[-1] == 1
 
 
+def test_each_command_says_that_a_folder_in_the_way_of_a_copy_is_to_be_moved(
+    museum: str, source: TinySource, said: Said
+) -> None:
+    Path(museum, ONE[1:]).unlink()
+    Path(museum, ONE[1:], "inside").mkdir(parents=True)
+    source.offer({**FILES, ONE: b"new"}, at=LATER)
+
+    for command in (["pull"], ["repair"], ["status", "--check"], ["why"]):
+        assert run([*command, museum, *[ONE] * (command == ["why"])]) in {1, 3}
+        shown = " ".join(said.readouterr().out.split())
+        assert "has its path: move that away, then: resourcesync pull museum" in shown
+        assert "run it again" not in shown
+
+
 def verdict(said: Said) -> str:
     return str(rows(said)[-1]["verdict"])
 
