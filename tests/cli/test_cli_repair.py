@@ -71,6 +71,18 @@ def test_a_repair_counts_a_copy_that_an_earlier_run_could_not_delete(
     assert (end["failed"], end["reasons"]) == (1, {"local-change": 1})
 
 
+def test_a_dry_run_deletes_no_file_that_the_run_leaves(edited: str, said: Said) -> None:
+    for command in (["pull"], ["repair"], ["repair", "--delete"]):
+        assert run([*command, edited, "-n"]) == 3
+        shown = said.readouterr().out
+        assert "delete 0" in shown
+        assert "next   1 file to delete, but changed locally: move or remove it" in shown
+    Path(edited, ONE[1:]).unlink()
+    for command in (["pull"], ["repair", "--delete"]):
+        assert run([*command, edited, "-n"]) == 0
+        assert "delete 1" in said.readouterr().out
+
+
 def test_a_deletion_says_where_the_file_is_and_only_then_that_it_is_in_the_trash(
     edited: str, source: TinySource, said: Said
 ) -> None:
