@@ -71,12 +71,19 @@ def test_a_repair_counts_a_copy_that_an_earlier_run_could_not_delete(
     assert (end["failed"], end["reasons"]) == (1, {"local-change": 1})
 
 
-def test_a_dry_run_deletes_no_file_that_the_run_leaves(edited: str, said: Said) -> None:
+def test_no_dry_run_nor_audit_expects_a_pull_to_delete_a_file_that_it_leaves(
+    edited: str, said: Said
+) -> None:
     for command in (["pull"], ["repair"], ["repair", "--delete"]):
         assert run([*command, edited, "-n"]) == 3
         shown = said.readouterr().out
         assert "delete 0" in shown
         assert "next   1 file to delete, but changed locally: move or remove it" in shown
+    assert run(["audit", edited]) == 1
+    step = "next        move or remove what was changed locally, then: resourcesync pull museum"
+    assert step in said.readouterr().out
+    assert run(["status", edited]) == 0
+    assert "next: resourcesync pull" not in said.readouterr().out
     Path(edited, ONE[1:]).unlink()
     for command in (["pull"], ["repair", "--delete"]):
         assert run([*command, edited, "-n"]) == 0

@@ -124,6 +124,8 @@ def _next_command(report: AuditReport, mirror: Path) -> str:
     if is_complete and report.held:
         release = f"resourcesync pull {mirror} --max-delete {report.held}"
         return f"if the Source really shrank: {release}"
+    if is_complete and report.edited:
+        return f"move or remove what was changed locally, then: resourcesync pull {mirror}"
     if is_complete and report.damaged and not report.refused:  # they cannot be fetched
         return f"resourcesync repair {mirror} --delete"
     if report.unchecked and report.accurate + report.unchecked == report.listed:

@@ -283,7 +283,10 @@ class Audit:
             self._has_gap = True  # the next pull decides
         self._counts.extra += not is_kept
         self._counts.held += self._pull.sync_state.holds(waiting)
-        reason = "no longer listed (kept)" if is_kept else bad or "not listed by the Source"
+        is_edited = waiting is not None and waiting.code == pending_tasks.EDITED
+        self._counts.edited += is_edited
+        unlisted = pending_tasks.EDITED_REASON if is_edited else "not listed by the Source"
+        reason = "no longer listed (kept)" if is_kept else bad or unlisted
         self._add_finding(FindingKind.EXTRA, copy.uri, copy.path, reason)
 
     def _check_retained(self, copy: Copy, inspector: CopyInspector) -> str:

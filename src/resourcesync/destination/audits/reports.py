@@ -48,6 +48,7 @@ class AuditCounts(msgspec.Struct, kw_only=True):
     unserved: int = 0
     extra: int = 0
     held: int = 0
+    edited: int = 0
     damaged: int = 0
     unlisted: int = 0
     foreign: int = 0
@@ -73,6 +74,7 @@ class AuditReport(AuditCounts, frozen=True, kw_only=True):  # type: ignore[misc]
         unserved: Of the unchecked, those that the Source lists and does not have (404 or 410).
         extra: Copies that the Source does not list.
         held: Of the extra, those whose deletion the last pull held.
+        edited: Of the extra, those that a pull could not delete, since they were changed locally.
         damaged: Of the extra, those that a pull retained, and whose files are missing or changed.
         unlisted: Copies that the Source no longer lists and that a pull retained by policy: no
             fault.
