@@ -11,7 +11,10 @@ import pytest
 from resourcesync.adapters.mirror import small_files
 from resourcesync.cli.main import run
 from resourcesync.validator.rule import RULES
-from tests.support.commands.command_line import Said, rows, spoil
+from tests.support.commands.command_line import FILES, LATER, Said, rows, spoil
+from tests.support.servers.tiny_source import TinySource
+
+ONE = "/objects/0001.txt"
 
 
 @pytest.fixture
@@ -46,6 +49,76 @@ def test_a_repair_names_the_damage_that_only_a_later_audit_found(spoilt: str, sa
     assert step == "  next   run it again: resourcesync pull museum"
 
 
+@pytest.fixture
+def edited(museum: str, source: TinySource, said: Said) -> str:
+    """A mirror whose last pull could not delete a copy, since it was changed here."""
+    Path(museum, ONE[1:]).write_bytes(b"mine")
+    left = {target: body for target, body in FILES.items() if target != ONE}
+    source.offer(left, at=LATER)
+    assert run(["pull", museum]) == 3
+    said.readouterr()
+    return museum
+
+
+def test_a_repair_counts_a_copy_that_an_earlier_run_could_not_delete(
+    edited: str, said: Said
+) -> None:
+    assert run(["repair", edited]) == 3
+    first, _ = said.readouterr().out.split("\n", 1)
+    assert first == "Not in sync   11 of 11 (1 changed locally and kept)  exit 3"
+    assert run(["repair", edited, "--json"]) == 3
+    end = rows(said)[-1]
+    assert (end["failed"], end["reasons"]) == (1, {"local-change": 1})
+
+
+def test_no_dry_run_nor_audit_expects_a_pull_to_delete_a_file_that_it_leaves(
+    edited: str, said: Said
+) -> None:
+    for command in (["pull"], ["repair"], ["repair", "--delete"]):
+        assert run([*command, edited, "-n"]) == 3
+        shown = said.readouterr().out
+        assert "delete 0" in shown
+        assert "next   1 file to delete, but changed locally: move or remove it" in shown
+    assert run(["audit", edited]) == 1
+    step = "next        move or remove what was changed locally, then: resourcesync pull museum"
+    assert step in said.readouterr().out
+    assert run(["status", edited]) == 0
+    assert "next: resourcesync pull" not in said.readouterr().out
+    Path(edited, ONE[1:]).unlink()
+    for command in (["pull"], ["repair", "--delete"]):
+        assert run([*command, edited, "-n"]) == 0
+        assert "delete 1" in said.readouterr().out
+
+
+def test_a_deletion_says_where_the_file_is_and_only_then_that_it_is_in_the_trash(
+    edited: str, source: TinySource, said: Said
+) -> None:
+    Path(edited, ONE[1:]).unlink()
+    assert run(["pull", edited, "-i"]) == 0
+    assert said.readouterr().out.splitlines()[0] == f"- {ONE}   deleted (its file was gone)"
+
+    source.offer({ONE: b"back", **dict(list(FILES.items())[3:])}, at="2026-01-03T00:00:00Z")
+    assert run(["pull", edited, "-i"]) == 0
+    assert "- /objects/0002.txt   deleted (in the trash)\n" in said.readouterr().out
+    assert run(["trash", "restore", edited, "--all"]) == 0
+    Path(edited, "objects/0002.txt").write_text("edited")
+    assert run(["repair", edited, "--delete", "-i"]) == 0
+    moved = "- /objects/0002.txt   deleted (moved to .resourcesync/quarantine)\n"
+    assert moved in said.readouterr().out
+
+
+def test_an_audit_without_findings_is_the_last_one_and_disproves_those_before(
+    spoilt: str, said: Said
+) -> None:
+    Path(spoilt, "mine.txt").unlink()
+    for command, code in (("audit", 1), ("repair", 0), ("audit", 0)):
+        assert run([command, spoilt]) == code
+    said.readouterr()
+
+    assert run(["why", spoilt, "/objects/0005.txt", "--json"]) == 0
+    assert rows(said)[-1]["finding"] is None
+
+
 def test_findings_of_few_audits_are_kept_and_of_each_a_bounded_number(
     spoilt: str, said: Said, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -77,7 +150,18 @@ def test_a_rolling_audit_proves_every_file_in_turn(museum: str, said: Said) -> N
     assert codes[-1] == 1
 
 
-ONE = "/objects/0001.txt"
+def test_each_command_says_that_a_folder_in_the_way_of_a_copy_is_to_be_moved(
+    museum: str, source: TinySource, said: Said
+) -> None:
+    Path(museum, ONE[1:]).unlink()
+    Path(museum, ONE[1:], "inside").mkdir(parents=True)
+    source.offer({**FILES, ONE: b"new"}, at=LATER)
+
+    for command in (["pull"], ["repair"], ["status", "--check"], ["why"]):
+        assert run([*command, museum, *[ONE] * (command == ["why"])]) in {1, 3}
+        shown = " ".join(said.readouterr().out.split())
+        assert "has its path: move that away, then: resourcesync pull museum" in shown
+        assert "run it again" not in shown
 
 
 def verdict(said: Said) -> str:

@@ -94,6 +94,7 @@ def test_many_deletions_are_held_until_a_person_allows_them(tmp_path: Path) -> N
     world.source.publish_file("200.html", "changed too")
 
     held = world.pull()
+    assert (world.repair(dry_run=True).held, world.repair().held) == (100, 100)
     at_once = world.pull()
     world.source.publish_file("201.html", "a later word of the Source")
     later = world.pull()

@@ -128,7 +128,8 @@ def _delete_group(
         suspects = [planner.as_unknown(copy) for _, copy in present]
         state.commit(StateTransaction(suspect=suspects, notes={TRASHING: "1"}))
     results = equipment.copies.remove(removals, "deleted")
-    for path, place in equipment.copies.newly_quarantined():
+    set_aside = dict(equipment.copies.newly_quarantined())
+    for path, place in set_aside.items():
         equipment.report("warning", pending_tasks.quarantine_warning(path, place))
     removed: list[str] = []
     trashed: list[TrashRow] = []
@@ -151,10 +152,10 @@ def _delete_group(
     )
     state.commit(structs.replace(transaction, suspect=kept, pending=failed))
     tally.deleted += len(removed)
-    left = {row.uri for row in failed}
-    for row, copy in present:
-        if row.uri not in left:
-            equipment.report("item", _deletion_event(row, copy))
+    for (row, copy), result in zip(present, results, strict=True):
+        if not isinstance(result, StorageError):
+            found = {"place": result, "set_aside": set_aside.get(copy.path, "")}
+            equipment.report("item", _deletion_event(row, copy) | found)
 
 
 def _report_failure(equipment: Dependencies, row: Pending, error: StorageError) -> Failing:

@@ -452,7 +452,7 @@ class Destination:
         with self._dependencies.findings() as findings:
             audit = Audit(pull, method, kept=kept, store=findings)
             report = audit.run(runs.new_run_id(), offline=offline, rolling=rolling)
-            if findings and (not report.in_sync or report.foreign or report.unlisted):
+            if findings:  # also of an audit without any: it disproves older ones
                 findings.set_name(report.audit, clock.now().strftime("%Y%m%d%H%M%S%f"))
         at, skew = report.at or datetime.min.replace(tzinfo=UTC), self._report_skew()
         if abs(skew) >= runs.MAX_SKEW and abs(clock.now() - at) > runs.MAX_SKEW:

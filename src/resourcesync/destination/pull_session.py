@@ -363,6 +363,12 @@ class SyncSession:
         self.state.replace_refused(kept[:MAX_REFUSED], self.now)
         self.sync_state.write(refused=count)
 
+    def record_new_refused(self) -> None:
+        """Store the refused entries that no pull has read; a baseline, then due, may read them."""
+        if self.selection.refusals.new_count:
+            self.record_refused(add=True)
+            self.move(self.cursor.with_baseline_due())
+
     def warn_no_time(self) -> None:
         """Warn once that each pull reads the whole list, though there is a Change List."""
         if self.found.change_list is not None and not self.sync_state.is_note_set(_NO_TIME_NOTE):

@@ -13,9 +13,15 @@ from resourcesync.destination.audits.reports import AuditFinding, FindingKind
 from resourcesync.destination.baseline import Baseline
 from resourcesync.destination.deletion import delete_pending
 from resourcesync.destination.listed_rows import ListedRows, ListingStatus, listing_status
-from resourcesync.destination.pending_tasks import LOCAL_CHANGE, UNAVAILABLE_CODES, failed_item
+from resourcesync.destination.pending_tasks import (
+    EDITED,
+    EDITED_REASON,
+    LOCAL_CHANGE,
+    UNAVAILABLE_CODES,
+    failed_item,
+)
 from resourcesync.destination.pull_session import SyncOutcome, SyncSession
-from resourcesync.destination.reports import Mode, PlanSummary
+from resourcesync.destination.reports import DeletionResult, Failing, Mode, PlanSummary
 from resourcesync.destination.runs import RecordedPlan, fetch_planned
 from resourcesync.destination.transfers.verification import inspected_copy
 from resourcesync.mirror_state.rows import Copy, PendingTask, StateTransaction
@@ -54,13 +60,13 @@ class Repair:
         if was_in_sync is not None:
             tasks = self._pull.state.pending(PendingTask.FETCH)
             wanted.update(task.uri for task in tasks if task.code in UNAVAILABLE_CODES)
-        if not wanted and not extra and was_in_sync is not None:
-            plan = PlanSummary(mode=Mode.UNCHANGED)
-            return SyncOutcome(mode=plan.mode, plan=plan, is_complete=was_in_sync)
+        if was_in_sync and not wanted and not extra:
+            return SyncOutcome(mode=Mode.UNCHANGED, plan=PlanSummary(mode=Mode.UNCHANGED))
         with ExitStack() as held:
             listed = Baseline(self._pull, accepts_undated=self._deleting).read_listed_rows(held)
             inspector = held.enter_context(self._pull.dependencies.copies.inspect())
             pulled = self._repair(listed, wanted, extra, inspector)
+        is_all_read &= was_in_sync is not False or bool(wanted or extra)  # else as audited
         pulled.is_complete = pulled.is_complete and is_all_read
         return pulled
 
@@ -71,15 +77,24 @@ class Repair:
         rows = (row for row in self._rows(listed) if row.uri in wanted)
         self._pull.path_assignment.assign_new(rows)
         self._discard_listed(extra, listed)
-        with RecordedPlan(self._pull) as planned:
+        with RecordedPlan(self._pull, is_audited=True) as planned:
             fetches = self._fetches(listed, wanted, inspector)
             decisions: Iterator[planner.Decision] = chain(fetches, self._deletions(extra))
             counts = planned.count(decisions, Mode.BASELINE)
             foreseen, plan = planned.report(counts), counts.plan
-        pulled = SyncOutcome(mode=Mode.BASELINE, plan=plan, deletions=foreseen)
+        pulled = SyncOutcome(
+            mode=Mode.BASELINE,
+            plan=plan,
+            deletions=foreseen,
+            refused_count=self._pull.selection.refusals.count,
+            unread_parts=listed.unread_parts,
+        )
         if self._pull.options.dry_run:
+            self._foresee_undeleted(foreseen, extra)
             return pulled
-        self._pull.begin_repair()
+        if plan.create + plan.update + plan.delete:
+            self._pull.begin_repair()
+        self._pull.record_new_refused()
         fetch_planned(
             self._pull,
             pulled,
@@ -95,6 +110,18 @@ class Repair:
         self._report_remaining(wanted)
         pulled.is_complete = pulled.is_complete and self._is_in_sync(listed)
         return pulled
+
+    def _foresee_undeleted(self, foreseen: DeletionResult, extra: set[str]) -> None:
+        """Add the deletions of earlier runs that stay held, or whose files were changed here."""
+        memory, tasks = self._pull.sync_state, self._pull.state.pending(PendingTask.DELETE)
+        foreseen.failures += [
+            Failing(uri=task.loc, code=LOCAL_CHANGE, reason=EDITED_REASON)
+            for task in tasks
+            if task.code == EDITED and task.uri not in extra
+        ]
+        held = memory.on_hold(self._pull.state.pending_counts())
+        if held and not extra:
+            foreseen.held, foreseen.held_of = held, memory.held_of or held
 
     def _report_remaining(self, wanted: set[str]) -> None:
         """Report the failures that are no part of this repair: they count in its result."""

@@ -22,13 +22,20 @@ from resourcesync.destination import planner, reports, sync_state
 from resourcesync.destination.deletion import plan_deletions
 from resourcesync.destination.external_sort import ExternalSorter
 from resourcesync.destination.options import Dependencies
-from resourcesync.destination.pending_tasks import DAMAGED
+from resourcesync.destination.pending_tasks import (
+    DAMAGED,
+    EDITED,
+    EDITED_REASON,
+    LOCAL_CHANGE,
+    failed_item,
+)
 from resourcesync.destination.pull_session import SyncOutcome, SyncSession
 from resourcesync.destination.reports import MirrorState as Word
 from resourcesync.destination.sync_state import SyncState
+from resourcesync.destination.transfers.verification import inspected_copy
 from resourcesync.discovery.uris import present_uri
 from resourcesync.mirror_state.database import SqliteMirrorState
-from resourcesync.mirror_state.rows import Fixity, PendingCounts, PendingTask, RunRow
+from resourcesync.mirror_state.rows import ALTERED, Copy, Fixity, PendingCounts, PendingTask, RunRow
 from resourcesync.model.timestamps import from_microseconds, to_microseconds
 from resourcesync.ports import age_when_served
 
@@ -222,7 +229,7 @@ def count_listed(
             pending, outdated = pending + plan.create + plan.update, outdated + plan.update
         not_listed = counts.of_task(PendingTask.RETAIN) + counts.of_task(PendingTask.DELETE)
         unchanged = max(0, state.count() - not_listed - outdated - applied)
-        refused = memory.refused_count
+        refused = max(memory.refused_count, pulled.refused_count)
     return reports.ListedCounts(
         unchanged=unchanged,
         applied=applied,
@@ -242,7 +249,11 @@ def build_report(
     to_delete, held = counts.of_task(PendingTask.DELETE), deletions.held
     if not dry_run:
         held = memory.on_hold(counts) if pulled.are_deletions_done else 0
-    reasons = _failed_reasons(memory, counts) + Counter(row.code for row in deletions.failures)
+    reasons = _failed_reasons(memory, counts)
+    retained = _retained_counts(pulled, state, counts, memory)
+    if dry_run:
+        reasons[LOCAL_CHANGE] = edited = len(deletions.failures)
+        retained = replace(retained, edited=edited)
     resources, failed = state.count(), reasons.total()
     requests, received = equipment.traffic()
     unfinished = memory.has_gap or tally.undecided or not pulled.is_complete
@@ -262,10 +273,10 @@ def build_report(
         updated=tally.updated,
         deleted=deletions.deleted,
         failed=failed,
-        reasons=dict(reasons),
+        reasons=dict(+reasons),
         held=held,
         held_of=deletions.held_of if held else 0,
-        retained=_retained_counts(pulled, state, counts, memory),
+        retained=retained,
         fetched=_fetched_counts(pulled),
         evidence=memory.evidence(resources, tally.by_request, counts),
         faults=faults,
@@ -278,7 +289,7 @@ def build_report(
 
 def _stays_behind(pulled: SyncOutcome, memory: SyncState) -> bool:
     """True if the lists of a dry run let no run bring the mirror in sync."""
-    is_open = pulled.refused_count > 0 or not pulled.is_complete
+    is_open = bool(pulled.refused_count or pulled.deletions.failures or not pulled.is_complete)
     is_whole = pulled.selected_count is not None  # a whole list mends what earlier ones left
     return is_open or (not is_whole and (memory.refused_count > 0 or memory.has_gap))
 
@@ -286,11 +297,11 @@ def _stays_behind(pulled: SyncOutcome, memory: SyncState) -> bool:
 def _list_faults(
     pulled: SyncOutcome, listed: reports.ListedCounts, state: SqliteMirrorState, memory: SyncState
 ) -> reports.ListFaults:
-    lacking = listed.absent + listed.skipped
+    lacking, is_whole = listed.absent + listed.skipped, pulled.selected_count is not None
     is_lacking = sync_state.serves_too_little(memory, lacking, listed.right, listed.total)
     return reports.ListFaults(
         gap=memory.has_gap,
-        unread=pulled.unread_parts,
+        unread=max(pulled.unread_parts, 0 if is_whole else sync_state.count_unread(state)),
         undecided=pulled.tally.undecided,
         absent_below=sync_state.absent_folder(state) if is_lacking else "",
         moved_from=memory.moved_from,
@@ -299,9 +310,12 @@ def _list_faults(
 
 def _failed_reasons(memory: SyncState, counts: PendingCounts) -> Counter[str]:
     """Return how many resources are not in the mirror as listed or fetched, by their reasons."""
-    rows, damaged = counts.rows.items(), Counter(DAMAGED for _ in memory.damaged_retained())
-    fetches = ((code, number) for (task, code), number in rows if task == PendingTask.FETCH)
-    return damaged + Counter({code: n for code, n in fetches if not memory.accepts(code)})
+    reasons = Counter(DAMAGED for _ in memory.damaged_retained())
+    for (task, code), number in counts.rows.items():
+        is_undeleted = task == PendingTask.DELETE and code != ""
+        if is_undeleted or (task == PendingTask.FETCH and not memory.accepts(code)):
+            reasons[LOCAL_CHANGE if code == EDITED else code] += number
+    return reasons
 
 
 def _fetched_counts(pulled: SyncOutcome) -> reports.FetchedCounts:
@@ -345,8 +359,10 @@ class RecordedPlan:
     of a large mirror, are only counted.
     """
 
-    def __init__(self, pull: SyncSession) -> None:
+    def __init__(self, pull: SyncSession, *, is_audited: bool = False) -> None:
         self._pull = pull
+        self._is_audited = is_audited  # a retained file that was changed is to be set aside
+        self._edited: list[reports.Failing] = []
         self._decisions: ExternalSorter[planner.ReviewedDecision] = ExternalSorter(
             key=uri_of,
             dump=lambda decision: bytes([_KINDS.index(type(decision))]) + _encode(decision),
@@ -364,10 +380,33 @@ class RecordedPlan:
         self, decisions: Iterable[planner.Decision], mode: reports.Mode
     ) -> planner.DecisionCounts:
         """Count the decisions, in any order, and record them."""
+        if self._pull.options.dry_run:
+            decisions = self._deletable(decisions)
         if self._pull.options.review is not None:
             decisions = self._record(decisions)
         was_absent = self._was_absent if self._pull.options.dry_run else None
         return planner.count_decisions(decisions, mode, was_absent)
+
+    def _deletable(self, decisions: Iterable[planner.Decision]) -> Iterator[planner.Decision]:
+        """Yield decisions without deletions of files changed here: a run leaves these."""
+        with self._pull.dependencies.copies.inspect() as look:
+            for decision in decisions:
+                if isinstance(decision, planner.Delete) and self._is_edited(decision.copy, look):
+                    copy, reason = decision.copy, EDITED_REASON
+                    found = ("delete", copy.uri, copy.path, LOCAL_CHANGE, reason)
+                    self._pull.dependencies.report("item", failed_item(*found, kept=True))
+                    failing = reports.Failing(uri=copy.uri, code=LOCAL_CHANGE, reason=reason)
+                    self._edited.append(failing)
+                else:
+                    yield decision
+
+    def _is_edited(self, copy: Copy, look: ports.CopyInspector) -> bool:
+        waiting = self._pull.state.pending_of(copy.uri)
+        is_kept = waiting is not None and waiting.task == PendingTask.RETAIN
+        known = self._pull.state.copy(copy.uri) or copy
+        if known.is_damaged or (is_kept and self._is_audited):
+            return False
+        return inspected_copy(known, look).signature == ALTERED
 
     def _was_absent(self, uri: str) -> bool:
         task = self._pull.state.pending_of(uri)
@@ -385,6 +424,7 @@ class RecordedPlan:
         pull, limit = self._pull, self._pull.options.max_delete
         untold = plan.delete if pull.selection.refusals.count else plan.unsignalled
         foreseen = plan_deletions(pull.state, limit, pull.state.count(), plan.delete, untold)
+        foreseen.failures = self._edited
         fields = {name: getattr(plan, name) for name in _REPORTED}
         fields |= {"held": foreseen.held, "held_of": foreseen.held_of, "limit": str(limit)}
         pull.dependencies.report("plan", fields | {"bytes": plan.size})

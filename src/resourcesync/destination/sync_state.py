@@ -407,7 +407,7 @@ def status_of(folder: str, state: SqliteMirrorState, *, running: bool) -> report
         resources=resources,
         listed=listed,
         retained=retained,
-        faults=_faults(last, memory),
+        faults=_faults(last, state, memory),
         resting=resting,
         tried_again=from_microseconds(due) if resting else None,
         deletions=deletions_to_confirm(counts),
@@ -470,7 +470,7 @@ def count_retained(
     unknown = memory.accepts_missing and state.pending_with_copy(rows.PendingTask.FETCH, codes)
     filtered, restored = counts.with_codes(FILTERED), counts.with_codes(pending_tasks.RESTORED)
     unlisted = counts.of_task(rows.PendingTask.RETAIN) - filtered - restored
-    if unlisted and any(row.code == pending_tasks.PART_UNREAD for row in state.refused()):
+    if unlisted and count_unread(state):
         unlisted = sum(map(is_gone, state.pending(rows.PendingTask.RETAIN)))  # it may list others
     return reports.RetainedCounts(
         unlisted=max(0, unlisted - damaged[""]),
@@ -482,6 +482,11 @@ def count_retained(
         unknown=int(unknown),
         linked=state.linked_count(),
     )
+
+
+def count_unread(state: SqliteMirrorState) -> int:
+    """Return the number of parts of lists that could not be read, as they are stored."""
+    return sum(row.code == pending_tasks.PART_UNREAD for row in state.refused())
 
 
 def _last_run(
@@ -503,12 +508,15 @@ def _last_run(
     return found | {"last_run": from_microseconds(ended)}
 
 
-def _faults(last: rows.RunRow | None, memory: SyncState) -> reports.ListFaults:
+def _faults(
+    last: rows.RunRow | None, state: SqliteMirrorState, memory: SyncState
+) -> reports.ListFaults:
     found = reports.ListFaults()
     if last is not None and last.mode:
         with suppress(msgspec.MsgspecError):  # the row is damaged
             found = msgspec.json.decode(last.counts, type=reports.RunReport).faults
-    return structs.replace(found, gap=memory.has_gap, moved_from=memory.moved_from)
+    unread, moved_from = count_unread(state), memory.moved_from
+    return structs.replace(found, gap=memory.has_gap, unread=unread, moved_from=moved_from)
 
 
 def _rechecks(memory: SyncState, resources: int, counts: rows.PendingCounts) -> dict[str, Any]:

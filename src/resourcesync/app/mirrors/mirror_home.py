@@ -216,7 +216,7 @@ def findings_of(folder: Path, audit: str) -> "list[AuditFinding]":
 
 
 def last_findings(folder: Path) -> "list[AuditFinding]":
-    """Return the findings of the last audit with any; nothing when there was none."""
+    """Return the findings of the last audit; nothing when there was none."""
     try:
         return findings_of(folder, "last")
     except errors.ConfigurationError:

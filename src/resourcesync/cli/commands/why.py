@@ -137,11 +137,11 @@ def _subject(found: "Explanation", mirror: Path) -> str:
 
 
 def _finding_state(found: "Explanation") -> str:
-    if found.copy is None or not found.is_present or found.file_content is None:
+    """Return whether the file is still as the audit found it; empty if it did not doubt it."""
+    if found.copy is None or not found.copy.is_suspect or not found.is_present:
         return ""
-    return (
-        "; checked now: still so" if found.is_altered else "; checked now: it is as it was fetched"
-    )
+    now = "still so" if found.is_altered else "it is as it was fetched"
+    return f"; checked now: {now}"
 
 
 def _local_copy(found: "Explanation") -> str:

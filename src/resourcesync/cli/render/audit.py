@@ -32,11 +32,11 @@ class AuditRenderer(msgspec.Struct, kw_only=True):
         elif event == "source" and self.is_shown:
             lists = map(fields.get, ("resource_list", "resource_dump", "entry"))
             yield TextLine(f"{next(filter(None, lists))}", "Reference")
-        elif event == "finding" and self.is_shown:
+        elif event in {"finding", "item"} and self.is_shown:  # an item is a refused entry
             self.findings += 1
             level = NORMAL if self.findings <= _SHOWN_FINDINGS else DETAIL
             name = f"/{fields['path']}" if fields.get("path") else fields.get("uri")
-            yield TextLine(f"{name}   {fields.get('reason')}", str(fields["kind"]), level)
+            yield TextLine(f"{name}   {fields.get('reason')}", str(fields.get("kind", "!")), level)
             if self.findings == _SHOWN_FINDINGS + 1:
                 yield TextLine("  more findings are not shown; -v or --combined FILE has them all")
 
@@ -73,7 +73,8 @@ def _not_in_sync(report: AuditReport, mirror: Path) -> Iterator[TextLine]:
         yield TextLine(f"{_BELOW}{gap}", level=QUIET)
     counts = {
         "not listed by the Source": report.extra,
-        "listed but not usable": report.refused,
+        "listed but not usable": report.refused - report.unread,
+        f"{'part' if report.unread == 1 else 'parts'} of the list not read": report.unread,
         "listed but not at the Source (404)": report.unserved,
         "could not be checked": report.unchecked - report.unserved,
         _NO_HASH: report.unproven,
@@ -109,7 +110,8 @@ def _coverage(report: AuditReport) -> str:
     if report.is_begun:
         present = formatting.counted(report.present, "resource")
         return f"not known: the first pull never completed; {present} in the mirror"
-    return formatting.part_of(report.present, report.listed)
+    known = formatting.part_of(report.present, report.listed)
+    return f"at most {known}" if report.unread else known
 
 
 def _cost(report: AuditReport) -> str:
@@ -122,6 +124,8 @@ def _next_command(report: AuditReport, mirror: Path) -> str:
     if is_complete and report.held:
         release = f"resourcesync pull {mirror} --max-delete {report.held}"
         return f"if the Source really shrank: {release}"
+    if is_complete and report.edited:
+        return f"move or remove what was changed locally, then: resourcesync pull {mirror}"
     if is_complete and report.damaged and not report.refused:  # they cannot be fetched
         return f"resourcesync repair {mirror} --delete"
     if report.unchecked and report.accurate + report.unchecked == report.listed:

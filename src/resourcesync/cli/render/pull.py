@@ -134,7 +134,8 @@ def _planned(fields: Fields) -> str:
 
 def _done(fields: Fields) -> str:
     if fields["action"] == "delete":
-        return "deleted (in the trash)"
+        where = "moved to .resourcesync/quarantine" if fields["set_aside"] else "its file was gone"
+        return f"deleted ({'in the trash' if fields['place'] else where})"
     before, patch = fields.get("was_bytes"), fields.get("patched")
     amount = f"{formatting.count(fields['bytes'])} B"
     if before is not None and before >= 0:  # negative: unknown
@@ -211,10 +212,11 @@ def _options(filters: Fields) -> dict[str, str]:
 
 _EITHER: Final = re.compile(r"\[([^|\]]*)\|([^\]]*)\]")
 _TABLES: Final = read_tables(Path(__file__).with_name("words.txt"))
-_AT_SOURCE: Final = (
+_NO_RERUN: Final = (
     ResourceMissingError.default_code,
     SourceRefusedError.default_code,
     SHARED,
+    "path-in-the-way",
 )
 """Codes of failures that no rerun mends, with words of their own."""
 
@@ -276,7 +278,7 @@ def deletions_line(report: RunReport | MirrorStatus) -> str:
 
 def step_of_failure(code: str, folder: str) -> str:
     """Return the next step for one resource that failed: that of a pull; empty if it is a rerun."""
-    words = _TABLES["faults"][code].split() if code in _AT_SOURCE else ()
+    words = _TABLES["faults"][code].split() if code in _NO_RERUN else ()
     return _EITHER.sub(r"\1", " ".join(words)).format(n=1, folder=folder)
 
 
@@ -310,7 +312,8 @@ def conclude(
     if report.dry_run:
         lines = _dry_run_lines(report, plan)
         if code is ExitCode.PARTIAL:
-            lines += _next_steps(report, folder, only=("faults.gap", "faults.unread", "unusable"))
+            only = ("retained.edited", "faults.gap", "faults.unread", "unusable")
+            lines += _next_steps(report, folder, only=only)
     elif report.spent:
         lines = _budget_lines(report, folder, plan)
     elif report.lists_only:
@@ -435,7 +438,7 @@ def _hash_note(report: RunReport) -> str:
 def _not_in_sync(report: RunReport, folder: str, code: ExitCode) -> list[TextLine]:
     retained, faults, listed = report.retained, report.faults, report.listed
     counts = {
-        **{code: report.reasons.get(code, 0) for code in _AT_SOURCE},
+        **{code: report.reasons.get(code, 0) for code in _NO_RERUN},
         "other_failed": report.failed
         - (retained.contradicting + retained.edited + retained.damaged),
     }
@@ -445,7 +448,7 @@ def _not_in_sync(report: RunReport, folder: str, code: ExitCode) -> list[TextLin
         held = TextLine(f"{_INDENT}{deletions_line(report)}; none of these was deleted")
         return [TextLine(text, "Stopped", QUIET), held]
     # A rerun does not help for entries that cannot be used, nor for what the Source must mend.
-    others = counts["other_failed"] - counts["missing"] - counts["refused"]
+    others = counts["other_failed"] - sum(counts[code] for code in _NO_RERUN)
     is_known = bool(report.failed - others or listed.refused or faults.undecided)
     is_known = is_known or bool(faults.gap or faults.skew_seconds or faults.absent_below)
     counts["again"] = max(others, 0) if is_known else 1

@@ -171,7 +171,7 @@ def notes_of(seen: CheckedMirror, next_pull: str = "") -> list[str]:
     if listed.pending:
         waiting = formatting.counted(listed.pending, "listed resource")
         notes.append(f"{waiting} not in the mirror as listed; {_tried_again(mirror, next_pull)}.")
-    elif mirror.is_refuted and mirror.state is MirrorState.BEHIND and not mirror.retained.damaged:
+    elif mirror.is_refuted and mirror.state is MirrorState.BEHIND and not _has_own_step(mirror):
         again = f"resourcesync pull {mirror.mirror}"
         notes.append(f"an audit found that it is not in sync; next: {again}")
     is_running = mirror.state is MirrorState.SYNCING  # then what was not tried yet is no failure
@@ -185,6 +185,10 @@ def notes_of(seen: CheckedMirror, next_pull: str = "") -> list[str]:
     ):
         notes += said.split("\n")
     return [*notes, *_exceeded_limits(seen)]
+
+
+def _has_own_step(mirror: MirrorStatus) -> bool:
+    return mirror.retained.damaged + mirror.retained.edited > 0
 
 
 def _exceeded_limits(seen: CheckedMirror) -> Iterator[str]:

@@ -28,7 +28,12 @@ from resourcesync.destination.listed_rows import ListingStatus, listing_status
 from resourcesync.destination.mapping.names import NameMapping
 from resourcesync.destination.options import FindingWriter
 from resourcesync.destination.pull_session import SyncSession
-from resourcesync.destination.sync_state import SyncState, count_unavailable, serves_too_little
+from resourcesync.destination.sync_state import (
+    SyncState,
+    count_unavailable,
+    count_unread,
+    serves_too_little,
+)
 from resourcesync.errors import SourceNotFoundError, StorageError
 from resourcesync.mirror_state.rows import PROVEN_ALL, Copy, Pending, PendingTask, StateTransaction
 from resourcesync.model.digests import agree, format_digests, parse_digests, usable
@@ -73,7 +78,8 @@ class Audit:
         self._counts = AuditCounts()
         self._findings: list[AuditFinding] = []
         self._contents: dict[str, CopyContent | StorageError | None] = {}
-        self._has_gap = self._is_offline = self._is_served = self._is_partial = False
+        self._has_gap = self._is_offline = self._is_served = False
+        self._unread_parts = 0
         self._is_read = True
         self._has_unavailable = any(count_unavailable(pull.state.pending_counts(), pull.sync_state))
         self._suspects = fixity.SuspectMarker(pull, offline=False)
@@ -107,6 +113,7 @@ class Audit:
             at=_datetime_of(at),
             findings=tuple(self._findings),
             refused=sync_state.refused_count if offline else self._pull.selection.refusals.count,
+            unread=count_unread(self._pull.state) if offline else self._unread_parts,
             doubted=self._suspects.count,
             proven=None if proven is None else proven.count,
             proven_since=_datetime_of(None if proven is None else proven.oldest),
@@ -157,7 +164,7 @@ class Audit:
             )
         listed = Baseline(pull).read_listed_rows(held)
         self._has_gap, self._is_read = listed.has_gap, listed.was_read
-        self._is_partial = listed.unread_parts > 0
+        self._unread_parts = listed.unread_parts
         return listed.at, listed.rows()
 
     def _compare(self, rows: Iterator[planner.ListedEntry], inspector: CopyInspector) -> None:
@@ -179,7 +186,7 @@ class Audit:
                 case Created(row):
                     self._report_missing(row)
                 case Deleted(copy):
-                    if not self._is_partial:  # else an unread part may list it
+                    if not self._unread_parts:  # else an unread part may list it
                         self._report_extra(copy, inspector)
         self._counts.listed += plain
         self._counts.present += plain
@@ -276,7 +283,10 @@ class Audit:
             self._has_gap = True  # the next pull decides
         self._counts.extra += not is_kept
         self._counts.held += self._pull.sync_state.holds(waiting)
-        reason = "no longer listed (kept)" if is_kept else bad or "not listed by the Source"
+        is_edited = waiting is not None and waiting.code == pending_tasks.EDITED
+        self._counts.edited += is_edited
+        unlisted = pending_tasks.EDITED_REASON if is_edited else "not listed by the Source"
+        reason = "no longer listed (kept)" if is_kept else bad or unlisted
         self._add_finding(FindingKind.EXTRA, copy.uri, copy.path, reason)
 
     def _check_retained(self, copy: Copy, inspector: CopyInspector) -> str:

@@ -48,6 +48,7 @@ class AuditCounts(msgspec.Struct, kw_only=True):
     unserved: int = 0
     extra: int = 0
     held: int = 0
+    edited: int = 0
     damaged: int = 0
     unlisted: int = 0
     foreign: int = 0
@@ -73,11 +74,13 @@ class AuditReport(AuditCounts, frozen=True, kw_only=True):  # type: ignore[misc]
         unserved: Of the unchecked, those that the Source lists and does not have (404 or 410).
         extra: Copies that the Source does not list.
         held: Of the extra, those whose deletion the last pull held.
+        edited: Of the extra, those that a pull could not delete, since they were changed locally.
         damaged: Of the extra, those that a pull retained, and whose files are missing or changed.
         unlisted: Copies that the Source no longer lists and that a pull retained by policy: no
             fault.
         foreign: Files that no pull fetched.
         refused: Entries of the Source that cannot be used.
+        unread: Of the refused, parts of a list that cannot be read: more may be listed.
         read_bytes: Bytes of copies that were read.
         doubted: Number of copies that are not as installed; the next pull fetches them again.
         seconds: Duration.
@@ -99,6 +102,7 @@ class AuditReport(AuditCounts, frozen=True, kw_only=True):  # type: ignore[misc]
     audit: str
     at: datetime | None
     refused: int = 0
+    unread: int = 0
     doubted: int = 0
     seconds: float = 0.0
     findings: tuple[AuditFinding, ...] = ()
