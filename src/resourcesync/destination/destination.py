@@ -150,7 +150,7 @@ class Destination:
 
     def _synchronize(self, options: PullOptions) -> SyncOutcome:
         """Find the Source's lists, and take the steps they need, until the time is over."""
-        options, is_due = self._with_all_filters(options)
+        options, is_due = self._with_stored(options)
         try:
             with self._dependencies.cancel.within(options.max_duration):
                 place = self._find_lists(options)
@@ -168,11 +168,13 @@ class Destination:
                 raise
             return out_of_time()
 
-    def _with_all_filters(self, options: PullOptions) -> tuple[PullOptions, bool]:
-        """Return the options with all filters; and true if only a baseline can apply them."""
+    def _with_stored(self, options: PullOptions) -> tuple[PullOptions, bool]:
+        """Return the options with what is stored; and true if only a baseline can apply them."""
         known, stored = self._sync_state.filters, self._sync_state.stored_options
         options = options.with_stored(known, stored, self._dependencies.clock.now())
-        return options, options.prune or known not in (None, options.filters)
+        was_vouched = stored is None or stored.delete == "absent"
+        is_other = options.delete == "absent" and not was_vouched  # lists read before count, too
+        return options, options.prune or is_other or known not in (None, options.filters)
 
     def _find_lists(self, options: PullOptions) -> known_lists.SourcePlace:
         """Return the lists as known; or at the new address of a Source, given by the operator.
@@ -420,7 +422,7 @@ class Destination:
 
     def _known_session(self, options: PullOptions, *, asking: bool) -> SyncSession:
         """Return a session with the lists as known; or as offered now, if the Source is asked."""
-        options, _ = self._with_all_filters(structs.replace(options, filters=None, stored=None))
+        options, _ = self._with_stored(structs.replace(options, filters=None, stored=None))
         address, lists = self._locator.address(None), self._sync_state.discovered
         place = known_lists.SourcePlace(address=address, lists=lists)
         pull = self._prepare(place, options)
