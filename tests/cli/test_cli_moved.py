@@ -11,8 +11,9 @@ from resourcesync.model.timestamps import format_w3c
 from tests.support.commands.command_line import Said, rows
 from tests.support.commands.run import files_of
 from tests.support.commands.settings_file import put
-from tests.support.servers.tiny_source import TinySource
+from tests.support.servers.tiny_source import Answer, TinySource
 from tests.support.sources.several_sets import SETS, offer
+from tests.support.worlds import site_maps
 
 FILES = {f"/{name}.txt": b"text" for name in ("a", "b")}
 LATER = "2026-02-01T00:00:00Z"
@@ -169,3 +170,30 @@ def test_the_command_that_takes_a_wrong_move_of_one_set_back_can_be_pasted(
         assert before.items() <= files_of(home / "m").items()
         assert run(["pull", "m", "--mode", "baseline"]) == 0
     assert before == files_of(home / "m")
+
+
+def test_a_list_that_another_host_serves_proposes_no_deletion_that_it_cannot_prove(
+    home: Path, said: Said
+) -> None:
+    with TinySource() as first, TinySource() as second:
+        for source in (first, second):
+            source.put("/a.html", b"text")
+            pages = site_maps.urlset((f"{source.url}/a.html", "2026-01-01"))
+            source.put("/sitemap.xml", pages, "application/xml")
+        assert run(["pull", f"{first.url}/sitemap.xml", "m"]) == 0
+        first.answers.clear()
+        first.respond = lambda asked: Answer(
+            status=301, headers={"Location": f"{second.url}{asked.target}"}
+        )
+        said.readouterr()
+        for words in (["pull", "m", "--allow-origin", second.url], ["pull", "m"], ["status", "m"]):
+            assert run(words) == 0
+            text = said.readouterr().out
+            assert "1 file no longer listed (kept)\n" in text
+            assert "if the Source moved: resourcesync pull m --moved URL\n" in text
+        assert (run(["audit", "m"]), run(["repair", "m", "--delete"])) == (0, 0)
+        assert "--delete" not in said.readouterr().out
+        assert run(["pull", "m", "--moved", f"{second.url}/sitemap.xml"]) == 0
+        assert "--delete absent deletes it\n" in said.readouterr().out
+        assert run(["pull", "m", "--delete", "absent", "--max-delete", "1"]) == 0
+    assert len(files_of(home / "m")) == 1

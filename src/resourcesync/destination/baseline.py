@@ -92,6 +92,7 @@ class Baseline:
             absent_at=absent_at,
             linked=linked,
             unread_parts=snapshot.unread_parts,
+            unproving=not snapshot.proves_absence,
             was_read=self._pull.was_read(snapshot.at, history),
         )
 
@@ -426,6 +427,7 @@ class Baseline:
         cursor = self._cursor_after(snapshot, history)
         notes = encode_notes(
             unsure=unsure,
+            unproving=not snapshot.proves_absence,
             found=pull.discovered,
             list_head=snapshot.version or absence_proof.ListVersion(),
             changes_since=0,

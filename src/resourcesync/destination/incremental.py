@@ -291,18 +291,20 @@ class Incremental:
         is_reviewed = self._pull.options.review is not None
         damaged = {task.uri for task in self._pull.state.suspect_tasks()}
         orphans = (_UNLINKED._replace(uri=uri) for uri in self._found_orphans())
+        tasks, kept = undone_tasks(self._pull.state), self._pull.state.pending(PendingTask.RETAIN)
+        unproven = (task for task in kept if not (task.reason or task.code))
         merged: Iterator[planner.ListedEntry | Pending] = merge(
-            rows, orphans, undone_tasks(self._pull.state), key=_by_uri
+            rows, orphans, tasks, unproven, key=_by_uri
         )
         for _, group in groupby(merged, key=_by_uri):
             first = next(group)
-            is_kept = isinstance(first, Pending) and (
-                first.task == PendingTask.RETAIN and self._policy.retains(first.reason)
-            )
-            if is_kept and not (is_reviewed or first.uri in damaged):
-                self._retained_count += 1
-            else:
-                yield first
+            if isinstance(first, Pending) and first.task == PendingTask.RETAIN:
+                is_unproven, is_damaged = not (first.reason or first.code), first.uri in damaged
+                is_shown = is_reviewed or is_damaged or not self._policy.retains(first.reason)
+                if is_unproven or not is_shown:
+                    self._retained_count += not is_damaged
+                    continue
+            yield first
 
     def _store_tasks(self, history: ChangeHistory, at: int) -> None:
         pull = self._pull

@@ -256,7 +256,7 @@ class EvidenceCounts(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ListFaults(msgspec.Struct, frozen=True, kw_only=True):
-    """Why the lists that were read may not tell all; each but the last keeps a mirror behind.
+    """Why the lists that were read may not tell all; each but the last two keeps a mirror behind.
 
     Attributes:
         gap: The lists are known to be incomplete: a list was cut, or the Change Lists do not reach
@@ -269,6 +269,8 @@ class ListFaults(msgspec.Struct, frozen=True, kw_only=True):
         skew_seconds: Seconds that this machine's clock is ahead of the Source's (negative: behind),
             if a day or more; else 0.
         moved_from: The Source's address before a move after which the mirror was not in sync yet.
+        unproving: The Resource List cannot show what is gone: it came from another host, or has
+            only some of what there is, as a feed. What it does not list is kept.
     """
 
     gap: bool = False
@@ -277,6 +279,7 @@ class ListFaults(msgspec.Struct, frozen=True, kw_only=True):
     absent_below: str = ""
     skew_seconds: float = 0.0
     moved_from: str = ""
+    unproving: bool = False
 
 
 class RunReport(msgspec.Struct, frozen=True, kw_only=True):

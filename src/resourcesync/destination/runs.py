@@ -305,6 +305,7 @@ def _list_faults(
         undecided=pulled.tally.undecided,
         absent_below=sync_state.absent_folder(state) if is_lacking else "",
         moved_from=memory.moved_from,
+        unproving=memory.is_unproving,
     )
 
 

@@ -167,6 +167,8 @@ class SyncState:
     """An audit since the last complete run found that the mirror is not in sync."""
     has_uncertain_entries = _Flag("unsure")
     """The last list had entries that only a request to the Source can verify."""
+    is_unproving = _Flag("unproving")
+    """The Resource List, as read last, cannot show what is gone: see `ListFaults`."""
     accepts_missing = _Flag("missing-accepted")
     """Listed resources that are not served (404, robots.txt) count as no failure."""
 
@@ -515,8 +517,8 @@ def _faults(
     if last is not None and last.mode:
         with suppress(msgspec.MsgspecError):  # the row is damaged
             found = msgspec.json.decode(last.counts, type=reports.RunReport).faults
-    unread, moved_from = count_unread(state), memory.moved_from
-    return structs.replace(found, gap=memory.has_gap, unread=unread, moved_from=moved_from)
+    known = {"gap": memory.has_gap, "unproving": memory.is_unproving}
+    return structs.replace(found, **known, unread=count_unread(state), moved_from=memory.moved_from)
 
 
 def _rechecks(memory: SyncState, resources: int, counts: rows.PendingCounts) -> dict[str, Any]:

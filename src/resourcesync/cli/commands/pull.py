@@ -245,7 +245,8 @@ class _PullView:
             repeated=_repeated(pulled, target),
             place=target.store or folder,
         )
-        if self._words.fate and not ended.exit and not target.dry_run:
+        is_known = not (ended.exit or target.dry_run or pulled.report.faults.unproving)
+        if self._words.fate and is_known:
             text = f"          Pages that the sitemap no longer lists {self._words.fate}."
             ended = ended._replace(closing=(*ended.closing, TextLine(text)))
         return ended

@@ -96,7 +96,8 @@ def _remarks(report: AuditReport, mirror: Path) -> Iterator[TextLine]:
         unknown = f"; {copies} kept, not known to be right" if report.unknown else ""
         yield TextLine(f"{_INDENT}{text}{unknown}")
     copies = formatting.counted(report.unlisted, "copy", "copies")
-    if report.unlisted and (report.has_gap or report.refused):  # they may still be listed
+    is_open = report.has_gap or report.refused or report.unproving
+    if report.unlisted and is_open:  # they may still be listed
         yield TextLine(f"{_INDENT}{copies} not in the lists, as far as these can be read (kept)")
     elif report.unlisted:
         remove = f"to remove: resourcesync repair {mirror} --delete"

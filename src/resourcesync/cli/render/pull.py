@@ -243,7 +243,8 @@ def say(
         known["faults.gap"] = False
     known["unusable"] = report.listed.refused - report.faults.unread
     known["accept"] = report.faults.absent_below and report.listed.right
-    is_open = report.listed.refused > 0 or report.faults.gap
+    known["unproven"] = report.faults.unproving and report.retained.unlisted
+    is_open = report.listed.refused > 0 or report.faults.gap or report.faults.unproving
     as_of, evidence = report.as_of, report.evidence
     if evidence.by_request + evidence.by_date:
         proofs = ("by_hash", "hash"), ("by_request", "request"), ("by_date", "date only")

@@ -80,7 +80,7 @@ class Audit:
         self._contents: dict[str, CopyContent | StorageError | None] = {}
         self._has_gap = self._is_offline = self._is_served = False
         self._unread_parts = 0
-        self._is_read = True
+        self._is_read, self._is_unproving = True, pull.sync_state.is_unproving
         self._has_unavailable = any(count_unavailable(pull.state.pending_counts(), pull.sync_state))
         self._suspects = fixity.SuspectMarker(pull, offline=False)
 
@@ -121,6 +121,7 @@ class Audit:
             is_begun=offline and cursor.checkpoint is None,
             is_looking=self._finds_foreign or proven is not None,
             lacks_pages=self._lacks_pages(),
+            unproving=self._is_unproving,
             has_gap=self._has_gap or _lacks_changes(sync_state, offline=offline),
         )
 
@@ -164,7 +165,7 @@ class Audit:
             )
         listed = Baseline(pull).read_listed_rows(held)
         self._has_gap, self._is_read = listed.has_gap, listed.was_read
-        self._unread_parts = listed.unread_parts
+        self._unread_parts, self._is_unproving = listed.unread_parts, listed.unproving
         return listed.at, listed.rows()
 
     def _compare(self, rows: Iterator[planner.ListedEntry], inspector: CopyInspector) -> None:
