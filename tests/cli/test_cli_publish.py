@@ -232,6 +232,18 @@ def test_the_file_counts_in_each_run_and_the_command_line_stands_above_it(
     assert "<urlset" in (sources / "public/resourcesync/resourcelist.xml").read_text()
 
 
+@pytest.mark.parametrize("name", ["sources.prints", "Source.prints", "mirorr.x"])
+def test_a_table_of_an_unknown_name_is_refused_and_nothing_is_published(
+    name: str, sources: Path, said: Said
+) -> None:
+    put(TEXT.replace("[source.prints]", f"[{name}]"))
+
+    assert run(["publish", "--all"]) == run(["publish", "museum"]) == 2
+
+    assert f"unknown key `{name.partition('.')[0]}`" in said.readouterr().err
+    assert not (sources / "public/resourcesync").exists()
+
+
 def test_a_catalogue_is_a_source_of_the_file_too(
     sources: Path,
     said: Said,
