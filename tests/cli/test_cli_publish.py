@@ -68,6 +68,16 @@ def test_the_catalogue_may_be_outside_a_folder_that_is_emptied(tree: Path, said:
     assert run(["publish", "public"]) == 2, "there is no catalogue in the folder"
 
 
+def test_all_that_a_new_address_rewrites_is_reported_with_dumps_too(tree: Path, said: Said) -> None:
+    run(["publish", "public", "--url", URL])
+    said.readouterr()
+
+    assert run(["publish", "public", "--url", "https://n.example", "--dumps", "all", "--json"]) == 0
+
+    written = [Path(row["name"]).stem for row in rows(said) if row["type"] == "written"]
+    assert written == ["resourcelist", "changelist", "resourcesync", "capabilitylist"]
+
+
 def test_the_documents_of_a_tree_published_inside_the_tree_are_no_resources(tree: Path) -> None:
     put("not a publication", str(tree / "rooms/resourcesync/floor.txt"))
     put("page", str(tree / "inner/page.html"))
