@@ -164,6 +164,33 @@ def test_two_sets_below_paths_of_one_host_share_their_description(
         )
 
 
+SETS_OF_ONE_FOLDER = """
+[source.files]
+path = "www"
+url = "{url}/"
+site = "www"
+exclude = ["*.xml"]
+out = "www/files"
+state = "state/files"
+[source.metadata]
+path = "www"
+url = "{url}/"
+site = "www"
+include = ["*.xml"]
+out = "www/metadata"
+state = "state/metadata"
+"""
+
+
+@needs_nginx
+def test_no_resource_leads_to_another_set_of_its_folder(serving: Serving, here: Path) -> None:
+    for name in ("1.txt", "1.xml"):
+        put("<a/>", f"www/a/{name}")
+    with serving(SETS_OF_ONE_FOLDER) as site:
+        assert run(["validate", site, "--fail-on", "warning", "--sample", "100%"]) == 0
+        assert [get(site, f"/a/1.{end}")[0] for end in ("txt", "xml")] == [200, 200]
+
+
 @pytest.mark.skipif(shutil.which("caddy") is None, reason="caddy is not installed")
 def test_the_lines_for_caddy_serve_files_as_the_lists_say(tree: Path, said: Said) -> None:
     page = (ROOT / "docs/how-to/serve.md").read_text("utf-8")

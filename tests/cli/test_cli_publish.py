@@ -68,6 +68,16 @@ def test_the_catalogue_may_be_outside_a_folder_that_is_emptied(tree: Path, said:
     assert run(["publish", "public"]) == 2, "there is no catalogue in the folder"
 
 
+def test_all_that_a_new_address_rewrites_is_reported_with_dumps_too(tree: Path, said: Said) -> None:
+    run(["publish", "public", "--url", URL])
+    said.readouterr()
+
+    assert run(["publish", "public", "--url", "https://n.example", "--dumps", "all", "--json"]) == 0
+
+    written = [Path(row["name"]).stem for row in rows(said) if row["type"] == "written"]
+    assert written == ["resourcelist", "changelist", "resourcesync", "capabilitylist"]
+
+
 def test_the_documents_of_a_tree_published_inside_the_tree_are_no_resources(tree: Path) -> None:
     put("not a publication", str(tree / "rooms/resourcesync/floor.txt"))
     put("page", str(tree / "inner/page.html"))
@@ -230,6 +240,18 @@ def test_the_file_counts_in_each_run_and_the_command_line_stands_above_it(
 
     assert run(["publish", "museum", "-o", "max_entries=50", "--rebase"]) == 0
     assert "<urlset" in (sources / "public/resourcesync/resourcelist.xml").read_text()
+
+
+@pytest.mark.parametrize("name", ["sources.prints", "Source.prints", "mirorr.x"])
+def test_a_table_of_an_unknown_name_is_refused_and_nothing_is_published(
+    name: str, sources: Path, said: Said
+) -> None:
+    put(TEXT.replace("[source.prints]", f"[{name}]"))
+
+    assert run(["publish", "--all"]) == run(["publish", "museum"]) == 2
+
+    assert f"unknown key `{name.partition('.')[0]}`" in said.readouterr().err
+    assert not (sources / "public/resourcesync").exists()
 
 
 def test_a_catalogue_is_a_source_of_the_file_too(

@@ -269,7 +269,7 @@ def test_a_sample_opens_packages_of_dumps(source: TinySource, said: Said) -> Non
 
     text = said.readouterr().out
     assert sorted(codes(text)) == sorted([code("RM07"), code("RD04b")])
-    assert ", 12 of 12 resources, 1 in packages, " in text  # not counted twice
+    assert ", 12 of 12 resources, 1 of 1 package member, " in text  # not counted twice
     assert f"{source.url}/gone.zip: missing failed: " in text
 
 
@@ -281,6 +281,16 @@ def dumped(tree: Path, source: TinySource, said: Said) -> Path:
     assert run(["publish", str(tree), "--dumps", "all"]) == 0
     said.readouterr()
     return tree
+
+
+def test_no_resource_of_a_folder_counts_as_checked(dumped: Path, said: Said) -> None:
+    (dumped / "objects/0003.txt").unlink()
+
+    assert run(["validate", str(dumped)]) == 0
+    text = said.readouterr().out
+    assert ", 0 of 12 resources, 14 of 14 package members: 0 errors" in text
+    assert "no resource was fetched" in text
+    assert run(["validate", str(dumped), "--sample", "100%"]) == 2
 
 
 def found(tree: Path, pattern: str) -> Path:

@@ -81,10 +81,10 @@ class ConfiguredSource(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ConfiguredSources:
-    """The Sources of a configuration file; empty without a file."""
+    """The Sources of a configuration, whose shared tables are without mistakes."""
 
-    def __init__(self, file: ConfigFile | None) -> None:
-        self._file = file
+    def __init__(self, configuration: configured_mirrors.MirrorConfiguration) -> None:
+        self._file = file = configuration.file
         self.names: tuple[str, ...] = () if file is None else tuple(file.table("source"))
 
     def named(self, place: str) -> ConfiguredSource:

@@ -43,7 +43,8 @@ def shared_text(name: str) -> str:
 
 def service_file(name: str, file: ConfigFile) -> str:
     """Return the file of systemd, cron or nginx for a valid configuration file."""
-    configuration, sources = MirrorConfiguration(file), ConfiguredSources(file)
+    configuration = MirrorConfiguration(file)
+    sources = ConfiguredSources(configuration)
     if name == "nginx" and sources.names:
         from resourcesync.app.serving.nginx import server_blocks  # noqa: PLC0415 - rarely needed
 

@@ -12,15 +12,14 @@ import msgspec
 from click.core import ParameterSource
 from msgspec.structs import replace
 
-from resourcesync.app.configured_mirrors import MirrorConfiguration
+from resourcesync.app.configured_mirrors import MirrorConfiguration, values_of
 from resourcesync.cli.output import Job, OutputOptions
 from resourcesync.destination.options import PullOptions
 from resourcesync.errors import ConfigurationError, ResourceSyncError
 from resourcesync.model.settings import FILE, FOLDER, PLACE, Form, Section
 from resourcesync.settings import config_file, schema
-from resourcesync.settings.config_file import SettingValue, overlay, read_setting
-from resourcesync.settings.mirror import LogSettings, Network, SecretNames
-from resourcesync.settings.schema import fields_of
+from resourcesync.settings.config_file import SettingValue, overlay
+from resourcesync.settings.mirror import Network, SecretNames
 
 if TYPE_CHECKING:
     from click.shell_completion import CompletionItem
@@ -354,15 +353,6 @@ def pop_connection(values: dict[str, Any]) -> dict[str, Any]:
     return {name: way[name] for name in given_options() & way.keys()}
 
 
-def use_log_of(file: config_file.ConfigFile | None) -> None:
-    """Set the log of the configuration file, for options that are not given."""
-    context = click.get_current_context(silent=True)
-    if context is not None and file is not None:
-        table, keys = ("log",), fields_of(LogSettings)
-        found = {key: read_setting(file, table, key, keys).value for key in file.table(*table)}
-        context.meta[_LOG] = found
-
-
 def output_options(function: Callable[..., Job]) -> Callable[..., Job]:
     """Give a command the output options, passed as ``output``."""
 
@@ -446,10 +436,11 @@ def mirror_argument(function: Callable[..., Job]) -> Callable[..., Job]:
 
 
 def load(named: Path | None) -> MirrorConfiguration:
-    """Read the configuration file."""
-    file = config_file.find(named)
-    configuration = MirrorConfiguration(file)
-    use_log_of(file)
+    """Read the configuration file; its log counts for options that are not given."""
+    configuration = MirrorConfiguration(config_file.find(named))
+    context = click.get_current_context(silent=True)
+    if context is not None:
+        context.meta[_LOG] = values_of(configuration.log)
     return configuration
 
 

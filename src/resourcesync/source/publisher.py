@@ -42,6 +42,18 @@ class Publication(msgspec.Struct, frozen=True, kw_only=True):
     deleted: int = 0
     first: bool = False  # nothing had been published from this catalogue before
 
+    def after(self, earlier: "Publication") -> "Publication":
+        """Return the result of this publication and an earlier one together."""
+        names = {document.name for document in self.written}
+        kept = (document for document in earlier.written if document.name not in names)
+        return Publication(
+            written=(*kept, *self.written),
+            created=earlier.created + self.created,
+            updated=earlier.updated + self.updated,
+            deleted=earlier.deleted + self.deleted,
+            first=earlier.first or self.first,
+        )
+
 
 class _Task(msgspec.Struct, frozen=True, kw_only=True):
     planned: PublicationPlan | None

@@ -65,7 +65,7 @@ class DocumentWalk(msgspec.Struct, kw_only=True):
 
     documents: DocumentProvider
     store: MarkStore
-    sample: Sample | None
+    sample: Sample
     is_local: bool
     is_same: Callable[[str, str], bool]
     chance: Chance

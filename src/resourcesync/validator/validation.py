@@ -10,7 +10,13 @@ from resourcesync.discovery.links import find_targets, own_sitemaps
 from resourcesync.discovery.search import Search, use_first
 from resourcesync.documents.blocks import pieces_of
 from resourcesync.documents.reader import Document
-from resourcesync.errors import DocumentError, ResourceMissingError, SourceError, StorageError
+from resourcesync.errors import (
+    ConfigurationError,
+    DocumentError,
+    ResourceMissingError,
+    SourceError,
+    StorageError,
+)
 from resourcesync.model.vocabulary import Capability
 from resourcesync.ports import Fetcher, Purpose
 from resourcesync.validator import results, served_responses
@@ -21,7 +27,7 @@ from resourcesync.validator.inbound_links import InboundLinks
 from resourcesync.validator.marks import MarkStore
 from resourcesync.validator.packages import ListedPackage, PackageValidator, is_package_name
 from resourcesync.validator.rule import RULES, AppliedRules, CheckScope, RuleFinding, by_place
-from resourcesync.validator.sample import Chance, Sample, Unreached, judge_delivery
+from resourcesync.validator.sample import Chance, Sample, SampleSize, Unreached, judge_delivery
 from resourcesync.validator.summaries import DocumentSummary, ListedResource
 
 _LISTS_AND_SITEMAPS: Final = frozenset({None, Capability.RESOURCE_LIST, Capability.CHANGE_LIST})
@@ -83,13 +89,15 @@ class Validator:
             fetcher, first = opened.fetcher, opened.first
             store = MarkStore(self._access.temporary_file)
             stack.callback(store.close)
-            sample = None
-            if judgement.sample and fetcher:
-                sample = Sample(judgement.sample, self._chance)
+            if judgement.sample and fetcher is None:
+                raise ConfigurationError(
+                    f"{target} is on this machine, and a sample is fetched from a Source",
+                    hint="validate its address, or ask for no sample",
+                )
             walk = DocumentWalk(
                 documents=opened.documents,
                 store=store,
-                sample=sample,
+                sample=Sample(judgement.sample or SampleSize(count=0), self._chance),
                 is_local=fetcher is None,
                 is_same=opened.is_same,
                 chance=self._chance,
@@ -99,17 +107,19 @@ class Validator:
                 yield from self._judge_package(walk, first)
                 return
             yield from self._judge_source(walk, target, first)
+            chosen = walk.sample.selected()
+            if judgement.is_whole_source or self._access.is_folder(target):
+                listed = max(walk.sample.listed, len(chosen))
+                yield results.Sampled(target, len(chosen), listed)
             if fetcher is not None and judgement.is_whole_source:
-                yield from self._judge_served(walk, fetcher, target)
+                yield from self._judge_served(walk, fetcher, target, chosen)
 
     def _judge_served(
-        self, walk: DocumentWalk, fetcher: Fetcher, target: str
+        self, walk: DocumentWalk, fetcher: Fetcher, target: str, chosen: list[ListedResource]
     ) -> Iterator[results.ValidationEvent]:
         """Check what is served beside the documents: a sample of resources, pages, robots.txt."""
         ways = InboundLinks(target, walk.documents, self._judgement.profile, walk.known())
-        if walk.sample is not None:
-            chosen = walk.sample.selected()
-            yield results.Sampled(target, len(chosen), max(walk.sample.listed, len(chosen)))
+        if self._judgement.sample is not None:
             yield from judge_delivery(fetcher, target, chosen, ways.add)
         yield from ways.fetch_page(target)
         yield from ways.judge()
@@ -216,12 +226,11 @@ class Validator:
     def _validate_fetched(
         self, walk: DocumentWalk, fetched: FetchedDocument, announced: str
     ) -> Iterator[results.ValidationEvent]:
-        sample = walk.sample
         fetched.stream.seek(0)
 
         def see(listed: ListedResource) -> None:
-            if sample is not None and examination.summary.capability in _LISTS_AND_SITEMAPS:
-                sample.add(listed, examination.summary)
+            if examination.summary.capability in _LISTS_AND_SITEMAPS:
+                walk.sample.add(listed, examination.summary)
 
         examination = Examination(
             pieces_of(fetched.stream),

@@ -133,10 +133,12 @@ class _Tree(NamedTuple):
             note = msgspec.json.encode(settings).decode()
             catalogue.write_notes({NOTE: note, _REREAD_NOTE: self.found.rereading.note()})
             try:
-                dumped = self._dump(asked.dumps)
+                if asked.dumps is not None:
+                    done = self._leave_address()
+                    dumped = self._dump(asked.dumps)
             finally:  # the lists are published even if something could not be packed
-                done = ListPublisher(source).publish(step, anew=anew, now=now)
-                done = self.shared.update(done)
+                last = ListPublisher(source).publish(step, anew=anew, now=now)
+                done = self.shared.update(last.after(done))
             versions.conclude(packed=asked.dumps is not None and asked.dumps.changes)
             if settings.robots and settings.sitemap_uri:
                 folder = self.folders.root / settings.out
@@ -162,15 +164,16 @@ class _Tree(NamedTuple):
                 if not naming.is_document(name):
                     yield Omission(name=name, reason="it is in a folder of the documents")
 
-    def _dump(self, asked: "DumpRequest | None") -> "DumpOutcome | None":
-        if asked is None:
-            return None
+    def _leave_address(self) -> Publication:
+        """Start over at another address before it has dumps: its lists continue no older ones."""
+        plan = PLAN.read(self.source.catalogue)
+        is_left = plan is not None and plan.base_uri != self.source.settings.names.base_uri
+        return ListPublisher(self.source).publish() if is_left else Publication()
+
+    def _dump(self, asked: "DumpRequest") -> "DumpOutcome":
         from resourcesync.source.dumps import dump_publisher  # noqa: PLC0415 - rarely needed
 
         source = self.source
-        plan = PLAN.read(source.catalogue)
-        if plan is not None and plan.base_uri != source.settings.names.base_uri:
-            ListPublisher(source).publish()  # lists that start over do not continue older dumps
         with self.found.reading() as opening:
             contents = self.versions.contents(self.originals, opening)
             return dump_publisher.dump(asked, source, contents, self._second_process(asked))

@@ -19,9 +19,11 @@ _LOCATION: Final = """
     location "{base}" {{
         if (!-f "$document_root{documents}capabilitylist.xml") {{ return 503; }}
         index index.html;
-        add_header Link '<{link}capabilitylist.xml>; rel="resourcesync"';
+        {link}
         add_header X-Content-Type-Options nosniff;
     }}"""
+_LINK: Final = """add_header Link '<{link}capabilitylist.xml>; rel="resourcesync"';"""
+_NO_LINK: Final = "# No Link: only `serve` knows which of several sets a file here is of."
 _UNSAFE: Final = re.compile(r'["\\$\x00-\x1f\x7f]')
 
 
@@ -33,6 +35,7 @@ class _Served(NamedTuple):
     base: str
     documents: str
     link: str
+    selects: bool
 
 
 def server_blocks(sources: Iterable[ConfiguredSource], template: str) -> Iterator[str]:
@@ -53,7 +56,10 @@ def _block(served: Sequence[_Served], template: str) -> str:
     if parts.scheme == "https":
         listen = f"80;  # for https, let certbot add the certificate of {host}"
     sets = {re.escape(of.documents.removesuffix(FOLDER)) for of in served}
-    locations = {of.base: _LOCATION.format(**of._asdict()) for of in served}
+    locations = {
+        of.base: _LOCATION.format(**of._replace(link=_link_line(of, served))._asdict())
+        for of in served
+    }
     values = {
         "origin": origin,
         "host": host,
@@ -64,6 +70,13 @@ def _block(served: Sequence[_Served], template: str) -> str:
         "locations": "\n".join(locations.values()),
     }
     return re.sub("@([a-z]+)@", lambda found: values[found[1]], template)
+
+
+def _link_line(of: _Served, served: Sequence[_Served]) -> str:
+    """Return the line of the Link, if every resource at this path is of this set."""
+    others = (other.base for other in served if other is not of and of.base.startswith(other.base))
+    is_shared = any(base == of.base or of.selects for base in others)
+    return _NO_LINK if is_shared else _LINK.format(link=of.link)
 
 
 def _served(source: ConfiguredSource) -> _Served:
@@ -102,4 +115,6 @@ def _served(source: ConfiguredSource) -> _Served:
                 hint="put nginx in front of `resourcesync serve`, as the page about serve shows",
             )
     origin = names.base_uri.removesuffix(urlsplit(names.base_uri).path)
-    return _Served(origin, root or "/", base, documents, urlsplit(names.documents_uri).path)
+    selects = bool(settings.include or settings.exclude)
+    link = urlsplit(names.documents_uri).path
+    return _Served(origin, root or "/", base, documents, link, selects)

@@ -181,7 +181,7 @@ def _check(file: config_file.ConfigFile, screen: Screen) -> CommandOutcome:
         configuration = MirrorConfiguration(file)
         errors += _log_problems(configuration)
         errors += watch_problems(configuration)
-        errors += ConfiguredSources(file).missing_folders()
+        errors += ConfiguredSources(configuration).missing_folders()
     for error in errors:
         screen.problem(problem_of(error))
     missing = list(configured_mirrors.warnings_of(file))
@@ -220,8 +220,9 @@ def _mistakes_of(file: config_file.ConfigFile) -> Iterator[ConfigurationError]:
     if shared:
         yield from shared
         return
-    yield from MirrorConfiguration(file).problems()
-    yield from ConfiguredSources(file).problems()
+    configuration = MirrorConfiguration(file)
+    yield from configuration.problems()
+    yield from ConfiguredSources(configuration).problems()
 
 
 def _show(

@@ -32,7 +32,6 @@ from resourcesync.cli.render.publish import (
 from resourcesync.destination.reports import report_fields
 from resourcesync.errors import ConfigurationError, ResourceSyncError
 from resourcesync.model import formatting
-from resourcesync.settings import config_file
 from resourcesync.settings.schema import fields_of, without_empty
 from resourcesync.source.publication_settings import PublicationSettings
 
@@ -130,9 +129,7 @@ def command(**values: Any) -> Job:
     _forced_step(values)
     tree: str | None = values.pop("tree")
     every: bool = values.pop("all")
-    file = config_file.find(values["config"])
-    sources = ConfiguredSources(file)
-    options.use_log_of(file)
+    sources = ConfiguredSources(options.load(values["config"]))
     given = options.given_options()
     _check_dumps(values, given)
     if values["notify_only"]:

@@ -91,7 +91,7 @@ def command(output: OutputOptions, **values: Any) -> Job:
 
     def work(screen: Screen) -> CommandOutcome:
         asked = StatusCheck(is_requested=check, limits=limits, paused=_paused(configuration))
-        sources = ConfiguredSources(configuration.file)
+        sources = ConfiguredSources(configuration)
         configured = (*configuration.names, *sources.names)
         # A mirror and a Source may have the same name.
         given: dict[str, None] = dict.fromkeys(values["places"] or configured or _folders_found())

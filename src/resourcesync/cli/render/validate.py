@@ -130,14 +130,12 @@ class ValidationTally(msgspec.Struct):
             formatting.counted(self.documents, "document"),
             formatting.counted(self.entries, "entry", "entries"),
         ]
-        checked, listed = self.resources_checked, self.resources_listed
-        if not listed:
-            checked, listed = self.members_checked, self.members_listed
-        elif self.members_listed:
-            parts.append(f"{formatting.count(self.members_checked)} in packages")
-        if listed:
-            resources = formatting.counted(listed, "resource")
-            parts.insert(2, f"{formatting.count(checked)} of {resources}")
+        for checked, listed, name in (
+            (self.resources_checked, self.resources_listed, "resource"),
+            (self.members_checked, self.members_listed, "package member"),
+        ):
+            if listed:
+                parts.append(f"{formatting.count(checked)} of {formatting.counted(listed, name)}")
         if self.unreached:
             parts.append(f"{formatting.count(self.unreached)} not reachable")
         found = [
@@ -162,6 +160,10 @@ class ValidationTally(msgspec.Struct):
         if self.packages_unopened:
             how = "check them with their folder" if self.is_local else "--sample 100% opens all"
             yield TextLine(f"  next   unopened packages were not checked; {how}")
+        if self.resources_listed and not self.resources_checked:
+            yield TextLine(
+                "  next   no resource was fetched; at an address --sample 20 fetches some"
+            )
         if self.judged_alone:
             is_one = self.judged_alone == 1
             judged = f"{formatting.count(self.judged_alone)} documents; --live follows their links"
