@@ -124,6 +124,24 @@ class SqliteErrors:
             hint=f"use that version, or {self._kind.repair.format(path=self._path)}",
         )
 
+    def check_format(self, connection: Connection, *, accepts_empty: bool = False) -> bool:
+        """Return whether the file is empty; one that is not ours is refused."""
+        number, application, tables = (
+            int(connection.execute(query).fetchone()[0])
+            for query in (
+                "PRAGMA user_version",
+                "PRAGMA application_id",
+                "SELECT count(*) FROM sqlite_schema",
+            )
+        )
+        is_empty = not (number or application or tables)
+        is_ours = number > 0 and application == self._kind.application_id
+        if not (is_ours or (is_empty and accepts_empty)):
+            raise self.foreign()
+        if is_ours and number != self._kind.number:
+            raise self.schema_error(number)
+        return is_empty
+
     @property
     def _evidence(self) -> tuple[tuple[str, str], ...]:
         return ("file", str(self._path)), ("kept", self._kind.retained)
@@ -199,7 +217,7 @@ class SqliteFile:
             before.insert(0, "locking_mode = EXCLUSIVE")  # the index of the log is in memory
         for pragma in ("trusted_schema = OFF", *before):
             connection.execute(f"PRAGMA {pragma}")
-        is_new = self._check(kind, accepts_empty=not read_only)
+        is_new = self.errors.check_format(connection, accepts_empty=not read_only)
         if read_only:
             return
         connection.execute(f"PRAGMA {journal}")
@@ -218,24 +236,6 @@ class SqliteFile:
         index = Path(f"{self._path}-shm")
         has_index = index.exists() and index.stat().st_size * 2 >= _INDEX_BYTES
         return has_index or not self.errors.has_no_room()
-
-    def _check(self, kind: SqliteFormat, *, accepts_empty: bool) -> bool:
-        """Return whether the file is empty; one that is not ours is refused."""
-        number, application, tables = (
-            int(self.connection.execute(query).fetchone()[0])
-            for query in (
-                "PRAGMA user_version",
-                "PRAGMA application_id",
-                "SELECT count(*) FROM sqlite_schema",
-            )
-        )
-        is_empty = not (number or application or tables)
-        is_ours = number > 0 and application == kind.application_id
-        if not (is_ours or (is_empty and accepts_empty)):
-            raise self.errors.foreign()
-        if is_ours and number != kind.number:
-            raise self.errors.schema_error(number)
-        return is_empty
 
     def __enter__(self) -> Self:
         return self
@@ -386,10 +386,12 @@ def open_snapshot(
     path: Path, kind: SqliteFormat, *, immutable: bool = False
 ) -> Iterator[Connection]:
     """Open a file with notes as it is at this moment, by a connection that cannot write."""
-    with SqliteErrors(path, kind):
+    errors_here = SqliteErrors(path, kind)
+    with errors_here:
         opened = _connect(path, kind, read_only=True, immutable=immutable)
         with closing(opened) as connection:
             begin_snapshot(connection)
+            errors_here.check_format(connection)
             yield connection
 
 
@@ -410,7 +412,7 @@ def _open_query_connection(path: Path, kind: SqliteFormat, *, immutable: bool) -
     connection = _connect(path, kind, read_only=True, immutable=immutable)
     try:
         connection.execute("PRAGMA busy_timeout = 0")
-        connection.execute("SELECT 1 FROM note").fetchone()
+        SqliteErrors(path, kind).check_format(connection)
     except BaseException:
         connection.close()
         raise

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from resourcesync.adapters.mirror.locked_folder import MirrorFolder
 from resourcesync.adapters.system import SystemClock
-from resourcesync.cli.options import load
+from resourcesync.app.mirrors.mirror_home import pause
 from tests.cli.scenes import Scene, scene
 from tests.support.commands.command_line import LATER
 from tests.support.commands.settings_file import AUTH
@@ -142,7 +142,7 @@ def status_in_short(at: Scene) -> None:
     at.silently("resourcesync pull --all -qq")
     at.source.answers.clear()
     at.silently("resourcesync pull failing -qq")
-    load(None).state_file("paused").write_text('["good"]')
+    pause(Path("good"), is_paused=True)
     at.run("resourcesync status --check")
     at.run("resourcesync status --check -q")
     at.run("resourcesync status good --check -q")

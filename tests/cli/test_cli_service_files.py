@@ -130,10 +130,15 @@ def test_a_source_that_fails_or_is_lost_is_alerted(said: Said) -> None:
         Path(name, "x").unlink()
     assert run(["publish", "a", "-q"]) != 0  # nothing is left
     shutil.rmtree("b/.resourcesync")
+    Path("unmounted").mkdir()
+    put('[source.c]\npath = "unmounted"\nurl = "https://h.example/"\n')
     said.readouterr()
 
     run(["status", "a", "b", "--format", "prom"])
     figures = said.readouterr().out.replace('{source="b"}', "").replace('source="a",', "")
+    for command in ("status", "publish"):
+        assert run([command, "c"]) == 2
+        assert "check the mount" in said.readouterr().err
     alerts = re.findall(r"(resourcesync_\S+) == (\d)", rule)
     assert len(alerts) == 2
     assert all(f"{figure} {value}\n" in figures for figure, value in alerts)

@@ -364,6 +364,23 @@ def test_the_wish_to_wait_of_one_set_is_kept(source: TinySource) -> None:
     assert datetime.fromisoformat(waits[0]) - datetime.now(UTC) > timedelta(minutes=50)
 
 
+def test_the_line_of_a_mirror_says_what_its_sets_did(source: TinySource, said: Said) -> None:
+    offer_sets(source, SETS)
+    put(museum(source, 'every = "1s"\nall_sets = true'))
+    assert run(["pull", "museum", "-o", "retries=0"]) == 0
+    offer_sets(source, {**SETS, "maps": {"/maps/c.txt": b"c"}}, at="2026-01-02T00:00:00Z")
+    source.answers["/rs/texts/resourcelist.xml"] = Answer(status=403)
+    pages = AdminPages()
+    said.readouterr()
+
+    with meanwhile(pages.answers, lambda: any("runs_total{" in line for line in pages.metrics())):
+        assert run(["watch", "--admin", pages.bind]) == 0
+
+    line = next(line for line in said.readouterr().out.splitlines() if "museum  " in line)
+    for words in ("1 set failed", "refuses access", "1 change", "2 deletions held"):
+        assert words in line
+
+
 def is_failing() -> bool:
     return resourcesync("status", "museum", "--check", cwd=Path.cwd()).code == 1
 

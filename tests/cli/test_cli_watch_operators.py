@@ -1,9 +1,7 @@
 """What an operator does on the pages of a running service."""
 
-import threading
 from collections.abc import Callable
 from contextlib import suppress
-from functools import partial
 from pathlib import Path
 from urllib.error import HTTPError
 from urllib.parse import urlencode
@@ -15,7 +13,7 @@ from resourcesync import Mirror
 from resourcesync.app.stored_names import StoredNames
 from resourcesync.cli.main import run
 from resourcesync.errors import StateError, StorageError
-from tests.support.commands.command_line import FILES, MIRRORED, Said
+from tests.support.commands.command_line import FILES, MIRRORED, Said, rows
 from tests.support.commands.meanwhile import meanwhile
 from tests.support.commands.run import files_of
 from tests.support.commands.settings_file import museum, put
@@ -33,7 +31,7 @@ class Service(AdminPages):
 
     def run(self, *steps: Callable[[], object]) -> None:
         with meanwhile(lambda: self.pulls() == 1, *steps):
-            assert run(["watch", "--admin", self.bind, "-v"]) == 0
+            assert run(["watch", "--admin", self.bind, "--state", "elsewhere", "-v"]) == 0
 
     def pulls(self) -> int:
         with suppress(OSError):
@@ -57,6 +55,9 @@ def test_a_pause_survives_a_restart_and_ends_when_it_is_resumed(
 
     assert run(["pull", "museum", "-qq"]) == 0
     said.readouterr()
+    for place in ("museum", "copies/museum"):
+        assert run(["status", place, "--json"]) == 0
+        assert rows(said)[1]["paused"] is True
     again = Service(source, OPERATOR)
     with meanwhile(
         lambda: again.reason() == "paused",
@@ -130,7 +131,7 @@ def test_a_token_that_cannot_be_used_ends_the_start(
     assert token == "" or token not in error
 
 
-def test_a_damaged_list_of_paused_mirrors_is_reported_and_one_that_cannot_be_written_too(
+def test_a_damaged_list_of_names_is_reported_and_one_that_cannot_be_written_too(
     tmp_path: Path,
 ) -> None:
     path = tmp_path / "paused.json"
@@ -157,17 +158,3 @@ def test_names_that_another_process_added_stay(tmp_path: Path) -> None:
     ours.set("a", is_in=True)
 
     assert StoredNames(tmp_path / "pulled.json").names == {"a", "b"}
-
-
-def test_mirrors_that_are_paused_at_the_same_moment_are_all_paused(tmp_path: Path) -> None:
-    seen: list[frozenset[str]] = []
-    paused = StoredNames(tmp_path / "paused.json", seen.append)
-    names = [f"mirror-{number}" for number in range(12)]
-    threads = [threading.Thread(target=partial(paused.set, name, is_in=True)) for name in names]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-
-    assert paused.names == StoredNames(tmp_path / "paused.json").names == set(names)
-    assert [len(found) for found in seen] == list(range(1, 13))

@@ -418,14 +418,15 @@ def test_a_paused_mirror_is_neither_pulled_nor_audited() -> None:
     found = scheduler()
     found.pull_now("m", at(1))
     begun_requests(found, 1)
-    found.pause(frozenset({"m"}))
+    found.pause("m", is_paused=True)
     found.record_end(PULL, CHANGED, at(2))
     found.hint("m")
     found.record_end(HAND_OVER, CHANGED, at(3))
     assert set(begun_requests(found, 5_000)) <= {JobKind.HAND_OVER}
     assert found.next_pull("m", 0.0) == NextPull(None, PullReason.PAUSED, 0, is_paused=True)
 
-    found.pause(frozenset({"other"}))
+    found.pause("m", is_paused=False)
+    found.pause("other", is_paused=True)
     assert JobKind.PULL in begun_requests(found, 5_001)
     other = found.next_pull("other", 0.0)
     assert other is not None
@@ -434,7 +435,7 @@ def test_a_paused_mirror_is_neither_pulled_nor_audited() -> None:
 
 def test_a_paused_mirror_is_pulled_once_if_requested_and_again_if_that_could_not_end() -> None:
     found = scheduler()
-    found.pause(frozenset({"m"}))
+    found.pause("m", is_paused=True)
     found.pull_now("m", at(10))
     begun_requests(found, 10)
     again = found.record_end(PULL, JobOutcome(status=JobStatus.LOCKED), at(11))

@@ -316,7 +316,7 @@ class MirrorConfiguration:
             yield key, SettingValue(value, written=value if is_plain else text, origin=variable)
 
     def state_file(self, kind: str, folder: Path | None = None) -> Path:
-        """Return the file with the mirrors of this configuration that are ``paused``, or such."""
+        """Return the file with the folders of this configuration that were ``pulled``, or such."""
         import hashlib  # noqa: PLC0415 - help stays quick
 
         if folder is None:

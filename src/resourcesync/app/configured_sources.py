@@ -1,5 +1,6 @@
 """The Sources of the configuration file: their settings, in the options of ``publish``."""
 
+import os
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Final
@@ -50,13 +51,21 @@ class ConfiguredSource(msgspec.Struct, frozen=True, kw_only=True):
         return self.settings["max_lag"].value if "max_lag" in self.settings else None
 
     def present_catalogue(self) -> Path:
-        """Return its catalogue; refuse a folder, or that of what it published, that is lost."""
+        """Return its catalogue; refuse a folder, or that of what it published, that is lost.
+
+        An empty folder without a catalogue may be where its disk is to be mounted.
+        """
         kind = app.inputs.kind_of(self.path)
         if kind is app.inputs.InputKind.FOLDER and not Path(self.path).is_dir():
             raise StorageError(
                 f"there is no folder {self.path}", hint="mount its disk, or restore it"
             )
         catalogue, out = self.places.catalogue, self.settings.get("out")
+        is_new = kind is app.inputs.InputKind.FOLDER and not catalogue.exists()
+        if is_new and not os.listdir(self.path):  # noqa: PTH208 - all names are read at once
+            from resourcesync.source.scan_for_changes import empty_tree_error  # noqa: PLC0415 - rarely
+
+            raise empty_tree_error()
         folders = (Path(self.path if out is None else str(out.value)), catalogue.parent.parent)
         traces = () if catalogue.exists() else map(app.mirror_home.trace_of_source, folders)
         if trace := next(filter(None, traces), None):

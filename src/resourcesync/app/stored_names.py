@@ -1,7 +1,6 @@
 """Sets of names that outlast a process, each in a file of its own."""
 
 import threading
-from collections.abc import Callable
 from pathlib import Path
 from typing import Final
 
@@ -14,12 +13,10 @@ _MOST: Final = 16 * 1024 * 1024
 
 
 class StoredNames:
-    """A set of names in a file, as of the paused mirrors: it is the same after a restart."""
+    """A set of names in a file, as of the folders that were pulled."""
 
-    def __init__(
-        self, path: Path, on_change: Callable[[frozenset[str]], None] = lambda _: None
-    ) -> None:
-        self._path, self._on_change = path, on_change
+    def __init__(self, path: Path) -> None:
+        self._path = path
         self._lock = threading.Lock()
         self.names = self._read()
 
@@ -40,7 +37,6 @@ class StoredNames:
         with self._lock:
             known = self._read()  # other processes add names, too
             self._store(known | {name} if is_in else known - {name})
-            self._on_change(self.names)
 
     def _store(self, names: frozenset[str]) -> None:
         try:

@@ -90,13 +90,14 @@ def scan(
         found.record(anew=anew)
         counts = found.counts
         if not counts["files"] and not allow_empty:
-            raise _empty(counts["deleted"])
+            raise empty_tree_error(counts["deleted"])
         if settle is not None:
             settle()
     return ScanReport(**counts, omitted=len(originals.omissions()), left=tuple(found.left))
 
 
-def _empty(deleted: int) -> ConfigurationError:
+def empty_tree_error(deleted: int = 0) -> ConfigurationError:
+    """Return the error that a tree has nothing to publish."""
     return ConfigurationError(
         "there are no files to publish"
         + (f", and {deleted:,} were published before" if deleted else ""),

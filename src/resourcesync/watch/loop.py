@@ -94,9 +94,9 @@ class WatchLoop:
         """Request, on any thread, a pull of a mirror now."""
         self._messages.put(lambda now: self._rota.pull_now(mirror, now))
 
-    def pause(self, mirrors: frozenset[str]) -> None:
-        """Start, from any thread, no pull and no audit of these mirrors; resume all others."""
-        self._messages.put(lambda _: self._rota.pause(mirrors))
+    def pause(self, mirror: str, *, is_paused: bool) -> None:
+        """Start, from any thread, no pull and no audit of a mirror, or resume it."""
+        self._messages.put(lambda _: self._rota.pause(mirror, is_paused=is_paused))
 
     def wake(self) -> None:
         """Let the loop look around at once."""

@@ -190,6 +190,7 @@ class MirrorHistory(msgspec.Struct, frozen=True, kw_only=True):
     pulled: float | None = None
     audited: float | None = None
     has_failed: bool = False
+    is_paused: bool = False
 
 
 class MirrorJob(msgspec.Struct, frozen=True, kw_only=True):
@@ -268,7 +269,6 @@ class Scheduler:
         self._dice = dice
         self._rows: dict[str, _ScheduleRow] = {}
         self._left: dict[str, set[JobKind]] = {}
-        self._paused: frozenset[str] = frozenset()
         self._blocked = 0
         self._is_long_full = False
 
@@ -291,7 +291,7 @@ class Scheduler:
                 row.schedule = schedule
                 row.hinted = row.hinted and schedule.accepts_hints
                 self._plan(row, now)
-            row.is_paused = name in self._paused
+            row.is_paused |= name in past and past[name].is_paused
             rows[name] = row
         for name, row in self._rows.items():
             if name not in rows and row.running:
@@ -340,6 +340,7 @@ class Scheduler:
     def record_external_pull(self, mirror: str, past: MirrorHistory, now: Now) -> None:
         """End the pause of a mirror that another process pulled since, if that did not fail."""
         row, pulled = self._rows[mirror], _began(past, now).get(JobKind.PULL, -inf)
+        row.is_paused |= past.is_paused  # its disk may be back
         if past.has_failed or pulled <= row.began[JobKind.PULL]:
             return
         del row.failures[JobKind.PULL]
@@ -347,14 +348,13 @@ class Scheduler:
         row.due[JobKind.PULL] = row.schedule.pull.next_due(pulled, now, self._dice)
         self._schedule_hand_over(row, now)
 
-    def pause(self, names: frozenset[str]) -> None:
-        """Start no pull and no audit of these mirrors, and resume all others.
+    def pause(self, mirror: str, *, is_paused: bool) -> None:
+        """Start no pull and no audit of a mirror, or resume it.
 
         Running jobs end as usual, and changes are handed over.
         """
-        self._paused = names
-        for name, row in self._rows.items():
-            row.is_paused = name in names
+        if mirror in self._rows:
+            self._rows[mirror].is_paused = is_paused
 
     def pull_now(self, mirror: str, now: Now) -> None:
         """Make a mirror due now, also if it waits after a failure, or is paused.

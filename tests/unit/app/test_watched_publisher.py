@@ -130,6 +130,15 @@ def test_an_emptied_tree_is_never_published_as_deleted(kept: Kept) -> None:
         assert len(list(catalogue.fingerprints())) == 1
 
 
+def test_a_tree_whose_disk_is_away_is_not_published_anew(kept: Kept) -> None:
+    kept.keep(lambda: kept.tree.rename(f"{kept.tree}-away") and kept.tree.mkdir())
+
+    assert {(error.code, error.hint) for error, _ in kept.failures} == {
+        ("storage", "mount its disk, or restore it")
+    }
+    assert list(kept.tree.iterdir()) == []
+
+
 def test_our_own_documents_are_no_hint(kept: Kept) -> None:
     kept.keep(out="lists", robots=True)
 

@@ -12,7 +12,7 @@ import pytest
 from msgspec.structs import replace
 
 from resourcesync.catalogue.database import SourceCatalogue
-from resourcesync.catalogue.reader import read_note
+from resourcesync.catalogue.reader import CatalogueReader, read_note
 from resourcesync.catalogue.schema import CATALOGUE_FORMAT
 from resourcesync.errors import DiskFullError, LockedError, StateError, StorageError
 from resourcesync.mirror_state.database import SqliteMirrorState
@@ -87,6 +87,8 @@ def test_every_commit_of_every_file_survives_a_power_cut(
         (SqliteMirrorState, SqliteMirrorState),
         (SqliteMirrorState, partial(SqliteMirrorState, read_only=True)),
         (SourceCatalogue, partial(SourceCatalogue, clock=ManualClock())),
+        (SourceCatalogue, partial(read_note, key="publish.run")),
+        (SourceCatalogue, lambda path: CatalogueReader(path).entry("http://a.example/")),
         (FileHub, FileHub),
         (FileFollowers, FileFollowers),
     ],

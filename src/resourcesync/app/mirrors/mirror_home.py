@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from resourcesync.destination.change_log_reader import ChangeLogReader
 
 _SHOWN_SETS: Final = 20
+_PAUSED_FILE: Final = "paused"
 STORE_FILE: Final = "store"
 """File of a home that names the store of the copies."""
 STORE_ADDRESS: Final = re.compile(r"([a-z][a-z0-9+.-]+):[!-~]+")
@@ -75,6 +76,23 @@ def store_of(folder: Path) -> str:
         raise own_folder.mirror_error(error, f"reading {file}") from error
     except UnicodeDecodeError as error:
         raise errors.ConfigurationError(f"cannot read {file}: {error}") from error
+
+
+def is_paused(folder: Path) -> bool:
+    """True if an operator of a service paused the mirror in a folder, or all of its sets."""
+    return os.path.lexists(folder / OWN_FOLDER / _PAUSED_FILE)
+
+
+def pause(folder: Path, *, is_paused: bool) -> None:
+    """Note in the mirror's own folder that services do not pull and audit it, or remove that."""
+    path = folder / OWN_FOLDER / _PAUSED_FILE
+    try:
+        if is_paused:
+            own_files.replace_file(path, b"", folder_mode=0o777)
+        else:
+            own_files.remove_file(path)
+    except OSError as error:
+        raise own_folder.mirror_error(error, f"writing {path}") from error
 
 
 def check_mirror(folder: Path) -> None:

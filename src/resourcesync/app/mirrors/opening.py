@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal
 
 from msgspec import structs
 
-from resourcesync import app, errors
+from resourcesync import app
 from resourcesync.adapters.http import CurlFetcher
 from resourcesync.adapters.mirror.installed_copies import FileTreeCopies
 from resourcesync.adapters.mirror.locked_folder import MirrorFolder, probe_file_system
@@ -122,9 +122,7 @@ def _check_no_loop(folder: Path, source: str) -> None:
     from resourcesync.catalogue.reader import read_note  # noqa: PLC0415 - rarely
     from resourcesync.source.publication_settings import NOTE, decode_settings  # noqa: PLC0415 - rarely
 
-    url = ""
-    with suppress(errors.StateError, errors.StorageError):  # a damaged catalogue has no address
-        url = decode_settings(read_note(folder / OWN_FOLDER / _CATALOGUE, NOTE)).url
+    url = decode_settings(read_note(folder / OWN_FOLDER / _CATALOGUE, NOTE)).url
     if url and f"{source.rstrip('/')}/".startswith(url):
         raise ConfigurationError(
             f"{folder} is published at {url}: it is the Source, and cannot be its mirror",

@@ -16,7 +16,7 @@ from msgspec.structs import force_setattr, replace
 
 from resourcesync.app import document_stores, plugins, source_status
 from resourcesync.app.publishing import originals, trees
-from resourcesync.errors import ConfigurationError, LockedError, ResourceSyncError
+from resourcesync.errors import ConfigurationError, LockedError, ResourceSyncError, StorageError
 from resourcesync.model.own_names import OWN_FOLDER
 from resourcesync.ports import Clock
 from resourcesync.settings.mirror import Network
@@ -384,10 +384,14 @@ class PublishLoop:
     ) -> None:
         """Publish, wait for a hint of `watcher` or some seconds, and so on; this never ends."""
         self._publish(chosen, asked)
-        failures = 0
+        failures, catalogue = 0, (self._state or self._root) / CATALOGUE
         while True:
             self._wait(wait)
             try:
+                if not catalogue.exists():
+                    raise StorageError(
+                        f"there is no catalogue {catalogue}", hint="mount its disk, or restore it"
+                    )
                 self._publish({}, replace(asked, step=PublicationStep.DUE))
             except ResourceSyncError as error:
                 pause = min(self._pace.retry * 2.0 ** min(failures, 16), self._pace.most)

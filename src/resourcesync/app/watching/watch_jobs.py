@@ -44,6 +44,7 @@ def read_history(folder: Path) -> MirrorHistory:
         pulled=_earliest([past.pulled for past in pasts]),
         audited=_earliest([past.audited for past in pasts]),
         has_failed=any(past.has_failed for past in pasts),
+        is_paused=mirror_home.is_paused(folder),
     )
 
 

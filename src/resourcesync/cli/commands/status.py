@@ -1,7 +1,7 @@
 """``resourcesync status``: the state of mirrors, without requests."""
 
 import os
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -90,7 +90,7 @@ def command(output: OutputOptions, **values: Any) -> Job:
         raise click.UsageError(f"{name} needs --check")
 
     def work(screen: Screen) -> CommandOutcome:
-        asked = StatusCheck(is_requested=check, limits=limits, paused=_paused(configuration))
+        asked = StatusCheck(is_requested=check, limits=limits)
         sources = ConfiguredSources(configuration)
         configured = (*configuration.names, *sources.names)
         # A mirror and a Source may have the same name.
@@ -124,7 +124,6 @@ class StatusCheck(NamedTuple):
     limits: FreshnessSettings
     read: Callable[[Path], MirrorStatus] | None = None  # None: from its state
     apart: Callable[[str, Callable[[], _Found]], _Found] = lambda _, read: read()
-    paused: Collection[str] = ()
 
     def measure(self, status: MirrorStatus, own: FreshnessSettings, now: datetime) -> CheckedMirror:
         """Return a mirror as it is now; limits of the command line override its own."""
@@ -235,7 +234,7 @@ def _read_apart(
     place: str, configuration: MirrorConfiguration, check: StatusCheck, now: datetime
 ) -> _Found:
     def read() -> _Found:
-        is_paused = place in check.paused
+        is_paused = app.mirror_home.is_paused(configuration.folder(place))
         targets = _targets(place, configuration)
         return [_measure(target, check, now, is_paused=is_paused) for target in targets]
 
@@ -285,15 +284,6 @@ def disk_space(folder: Path) -> DiskSpace | None:
     except OSError:
         return None
     return DiskSpace(found.f_blocks * found.f_frsize, found.f_bavail * found.f_frsize)
-
-
-def _paused(configuration: MirrorConfiguration) -> Collection[str]:
-    if configuration.file is None:
-        return ()
-    try:
-        return app.stored_names.StoredNames(configuration.state_file("paused")).names
-    except ResourceSyncError:  # as of a service of another user
-        return ()
 
 
 def _table(found: StatusResult, *, is_short: bool) -> CommandOutcome:

@@ -1,6 +1,6 @@
 """The jobs of ``watch`` for one mirror (pull, audit, program of ``on_change``), and push."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
 from functools import partial
 from pathlib import Path
@@ -10,7 +10,7 @@ import msgspec
 from msgspec.structs import replace
 
 from resourcesync import app
-from resourcesync.app.configured_pulls import Puller, PullTarget, TargetResolver
+from resourcesync.app.configured_pulls import PulledMirror, Puller, PullTarget, TargetResolver
 from resourcesync.app.mirror import mirror_at
 from resourcesync.app.mirrors import mirror_home
 from resourcesync.app.stored_names import StoredNames
@@ -23,7 +23,9 @@ from resourcesync.cli.exit_codes import ExitCode, exit_code_of_pull, worst
 from resourcesync.cli.json_output import json_line
 from resourcesync.cli.output import CommandOutcome, Problem, problem_of
 from resourcesync.cli.render.audit import conclude as conclude_audit
-from resourcesync.destination.reports import FailedRun, RunReport, report_fields
+from resourcesync.cli.service.watch_reports import CHANGES
+from resourcesync.destination.mirror_health import WORST_FIRST
+from resourcesync.destination.reports import FailedRun, MirrorState, RunReport, report_fields
 from resourcesync.errors import BudgetError, ResourceSyncError, StoppedError
 from resourcesync.mirror_state.rows import LoggedChange
 from resourcesync.model import formatting as forms
@@ -55,6 +57,7 @@ class JobReport(msgspec.Struct, frozen=True, kw_only=True):
     stopped: bool = False  # because the service stops
 
 
+_SUMMED: Final = (*CHANGES, "failed", "held", "received_bytes")
 OnPulled = Callable[[WatchedMirror], None]
 
 OnProgress = Callable[[str, Mapping[str, object]], None]
@@ -163,7 +166,7 @@ class WatchJobRunner:
             JobReport(
                 exit=worst(exits),
                 run=None if is_several else reports[0],
-                fields={} if is_several else report_fields(reports[0]),
+                fields=_sum_of_sets(ended) if is_several else report_fields(reports[0]),
                 failed={name: FailedRun.of(error) for name, error in errors.items()},
                 problems=problems,
                 warnings=tuple(warnings),
@@ -224,6 +227,16 @@ class WatchJobRunner:
         except BudgetError:
             return 0, f"was stopped: it took longer than {forms.duration(mirror.limit)}"
         return sent, f"exited with {code}" if code else ""
+
+
+def _sum_of_sets(ended: Sequence[PulledMirror]) -> Mapping[str, object]:
+    """Return the fields of the pulls of several sets: the worst state, and the sums."""
+    reports = [one.report for one in ended if one.report is not None]
+    states = [MirrorState.FAILING if one.report is None else one.report.state for one in ended]
+    worst_state = min(states, key=WORST_FIRST.index, default=MirrorState.NEW)
+    fields = {name: sum(getattr(one, name) for one in reports) for name in _SUMMED}
+    fields["refused"] = sum(one.listed.refused for one in reports)
+    return {"state": worst_state.value, **fields}
 
 
 def _change_line(

@@ -32,10 +32,12 @@ def job_fields(
     }
     if done.recovered:
         fields["recovered"] = done.recovered
-    if report.problem is not None:
-        problem = report.problem
+    problem = report.problem or next(iter(report.problems), None)
+    if problem is not None:
         failed = report.failed.get("")
         cause = problem.message if failed is None else failed.message
+        if report.problems:
+            cause = f"{forms.counted(len(report.problems), 'set')} failed: {cause}"
         fields |= {"code": problem.code, "message": cause, "hint": problem.hint}
         if problem.uri:
             fields["uri"] = problem.uri
@@ -102,16 +104,20 @@ def _level(kind: str, fields: Mapping[str, Any]) -> int:
 
 def _result_parts(kind: str, fields: Mapping[str, Any]) -> Iterator[str]:
     if "code" in fields:
-        text = at_address(fields["message"], fields.get("uri", ""))
-        yield f"{kind}: {fields['code']}: {text}"
-        return
-    if kind == "hand-on":
+        yield f"{kind}: {fields['code']}: {at_address(fields['message'], fields.get('uri', ''))}"
+    elif kind == "hand-on":
         yield f"sent {forms.counted(fields.get('changes', 0), 'change')} to the program"
-        yield from _recovery(fields)
-        return
-    audited = "not in sync" if fields["exit"] else "in sync"
-    yield f"audit: {audited}" if kind == "audit" else str(fields.get("state", "done"))
-    yield from _recovery(fields)
+    elif kind == "audit":
+        yield f"audit: {'not in sync' if fields['exit'] else 'in sync'}"
+    else:
+        yield str(fields.get("state", "done"))
+    if fields.get("recovered"):
+        yield f"after {forms.counted(fields['recovered'], 'failure')}"
+    if kind != "hand-on":
+        yield from _counts(fields)
+
+
+def _counts(fields: Mapping[str, Any]) -> Iterator[str]:
     changes = sum(fields.get(name, 0) for name in CHANGES)
     if changes:
         yield forms.counted(changes, "change")
@@ -130,11 +136,6 @@ def _refused(fields: Mapping[str, Any]) -> int:
     listed = fields.get("listed")
     found = listed["refused"] if isinstance(listed, Mapping) else fields.get("refused", 0)
     return int(found)
-
-
-def _recovery(fields: Mapping[str, Any]) -> Iterator[str]:
-    if fields.get("recovered"):
-        yield f"after {forms.counted(fields['recovered'], 'failure')}"
 
 
 def _stamp(moment: datetime) -> str:

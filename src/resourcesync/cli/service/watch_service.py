@@ -12,6 +12,7 @@ from types import FrameType
 from typing import Final
 
 from resourcesync import app
+from resourcesync.app.mirrors import mirror_home
 from resourcesync.app.stored_names import StoredNames
 from resourcesync.app.watching.push_subscriptions import PushSubscriptions
 from resourcesync.app.watching.service import StateCache, serve_operators
@@ -97,10 +98,6 @@ class _WatchService:
             self.watch.next_pull,
             self.watch.running,
         )
-        self._paused = StoredNames(
-            settings.configuration.state_file("paused", settings.state_folder()), self.watch.pause
-        )
-        self.watch.pause(self._paused.names)
         self._warned: dict[str, frozenset[str]] = {}
 
     @contextmanager
@@ -140,7 +137,11 @@ class _WatchService:
         if watched and action in {"pull", "release"}:
             self.watch.pull_now(watched)
         elif watched:
-            self._paused.set(watched, is_in=action == "pause")
+            configuration, is_paused = self._settings.configuration, action == "pause"
+            if is_paused and watched in configuration:
+                configuration.check_present(watched)  # not in the place of a disk that is away
+            mirror_home.pause(self._folders[watched], is_paused=is_paused)
+            self.watch.pause(watched, is_paused=is_paused)
         return bool(watched)
 
     def _release(self, watched: str, name: str, number: int) -> None:

@@ -138,13 +138,11 @@ class WatchView:
 
     def _read(self, names: Sequence[str]) -> dict[str, StatusResult]:
         configuration = self._names()[1]
-        plans = ((name, self.planned(name)) for name in names)
         check = StatusCheck(
             is_requested=False,
             limits=FreshnessSettings(),
             read=self._cache.status,
             apart=self._cache.apart,
-            paused=[name for name, planned in plans if planned is not None and planned.is_paused],
         )
         return {name: read_statuses((name,), configuration, Screen(), check) for name in names}
 
