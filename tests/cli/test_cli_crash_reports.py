@@ -74,7 +74,7 @@ def test_values_of_options_that_carry_secrets_are_left_out() -> None:
     report = report_of(ValueError("x"), arguments)
 
     assert "hush" not in report
-    assert "publish x:y -o header=(hidden) -o header=(hidden) --with (hidden)" in report
+    assert "publish x:y -o header=(hidden) -o header=(hidden) --with password=(hidden)" in report
     assert "--out there" in report
 
 

@@ -19,8 +19,9 @@ from resourcesync.cli.exit_codes import ExitCode
 from resourcesync.cli.output import HIDDEN, Problem
 from resourcesync.settings import environment
 
-_SECRET_OPTIONS: Final = frozenset({"--with"})
-_HEADER: Final = re.compile(r"(-o|--option=)?header=")
+_ADDRESS: Final = re.compile(r"(//|[?#@]).*", re.DOTALL)
+"""From where a text may be that of an address, with a secret in it; a message goes on after it."""
+_VALUE: Final = re.compile(r"(//|[?#@=]).*", re.DOTALL)
 _MIN_SECRET_LENGTH: Final = 4
 MOST_REPORTS: Final = 100
 """Reports that are stored: a bug may be met in each run of a cron."""
@@ -30,8 +31,7 @@ def write_crash_report(error: Exception, arguments: Sequence[str]) -> Problem:
     """Write a report of an unexpected error; return the problem to show.
 
     The report goes to the user's state folder, or to the temporary folder if that is not writable;
-    only the user may read it. Values of ``-o`` and ``--with`` are left out, and the user
-    information and queries of all addresses.
+    only the user may read it. Addresses are left out, and the values of all options with ``=``.
     """
     evidence = [("error", _message(error, _secret_strings(arguments))[:400])]
     try:
@@ -53,7 +53,7 @@ def _report_text(error: Exception, arguments: Sequence[str]) -> str:
         "resourcesync": __version__,
         "python": sys.version.replace("\n", " "),
         "platform": platform.platform(),
-        "command": " ".join(_shown_arguments(arguments)),
+        "command": " ".join(_VALUE.sub(rf"\1{HIDDEN}", argument) for argument in arguments),
     }
     head = "".join(f"{name}: {value}\n" for name, value in facts.items())
     words = _secret_strings(arguments)
@@ -76,7 +76,7 @@ def _error_chain(error: BaseException) -> list[BaseException]:
 def _format_error(error: BaseException, words: Iterable[str]) -> str:
     frames = [
         traceback.FrameSummary(
-            at.filename, at.lineno, at.name, line=_without_queries(at.line or "")
+            at.filename, at.lineno, at.name, line=_ADDRESS.sub(HIDDEN, at.line or "")
         )
         for at in traceback.extract_tb(error.__traceback__)
     ]
@@ -87,7 +87,7 @@ def _format_error(error: BaseException, words: Iterable[str]) -> str:
 
 def _message(error: BaseException, words: Iterable[str]) -> str:
     kind, colon, text = "".join(traceback.format_exception_only(error)).rstrip().partition(": ")
-    text = _without_queries(text)
+    text = _ADDRESS.sub(rf"\1{HIDDEN}", text)
     for word in words:
         text = text.replace(word, HIDDEN)
     return kind + colon + text
@@ -112,57 +112,12 @@ def _write(path: Path, text: str) -> Path:
     return path
 
 
-def _without_queries(text: str) -> str:
-    """Return a text with the possible secrets of addresses hidden: user information and query.
-
-    All from the beginning of the first address to the last ``@``, and from the first ``?`` (in an
-    address also ``#``) to the end, is hidden, wherever the secrets really begin and end.
-    """
-    return _split_address(text)[0]
-
-
-def _shown_arguments(arguments: Sequence[str]) -> list[str]:
-    shown, is_secret = [], False
-    for argument in arguments:
-        name = argument.partition("=")[0]
-        header = _HEADER.match(argument)
-        if header is not None:
-            shown.append(f"{header[0]}{HIDDEN}")
-        elif is_secret:
-            shown.append(HIDDEN)
-        elif name in _SECRET_OPTIONS and name != argument:
-            shown.append(f"{name}={HIDDEN}")
-        else:
-            shown.append(_without_queries(argument))
-        is_secret = not is_secret and argument in _SECRET_OPTIONS
-    return shown
-
-
 def _secret_strings(arguments: Iterable[str]) -> list[str]:
-    """Return the hidden parts of the addresses on a command line, longest first.
-
-    A message may contain such a part without its address, so they are removed everywhere.
-    """
-    found: set[str] = set()
-    for hidden in (piece for argument in arguments for piece in _split_address(argument)[1]):
-        for part in (hidden, *hidden.split("&"), *hidden.split("@")):
-            found.update((part, part.partition("=")[2], part.partition(":")[2]))
-    found |= {unquote(word) for word in found}
-    found |= {repr(word)[1:-1] for word in found}
+    """Return the hidden parts of a command line, longest first: a message may contain one alone."""
+    hidden = {found[0] for argument in arguments if (found := _VALUE.search(argument))}
+    parts = {part for text in hidden for part in (text, *re.split(r"[/?#@=&:]+", text))}
+    parts |= {unquote(part) for part in parts}
+    parts |= {repr(part)[1:-1] for part in parts}
     return sorted(
-        (word for word in found if len(word) >= _MIN_SECRET_LENGTH), key=len, reverse=True
+        (part for part in parts if len(part) >= _MIN_SECRET_LENGTH), key=len, reverse=True
     )
-
-
-def _split_address(text: str) -> tuple[str, tuple[str, ...]]:
-    start = text.find("//")
-    start = start + 2 if start >= 0 else 0
-    asks = [text.find("?"), text.find("#", start) if start else -1]
-    query = min((place for place in asks if place >= 0), default=len(text))
-    at = text.rfind("@")
-    begin = min(start, query)
-    if at >= query:  # a password with a question mark, or a query with an @: both are possible
-        return f"{text[:begin]}{HIDDEN}", (text[begin:at], text[begin:], text[query + 1 :])
-    head = f"{text[:begin]}{HIDDEN}{text[at:query]}" if at >= begin else text[:query]
-    tail = f"{text[query]}{HIDDEN}" if query < len(text) else ""
-    return head + tail, (text[begin:at] if at >= begin else "", text[query + 1 :])
