@@ -151,7 +151,6 @@ def open_folder(path: Path, mode: int = 0, *, below: tuple[str, ...] = ()) -> in
 
 
 def _parts(path: Path) -> tuple[Path, tuple[str, ...]]:
-    """Return the part of a path that an operator named, and the names of the part that is ours."""
     parts = path.parts
     ours = parts.index(OWN_FOLDER) if OWN_FOLDER in parts else len(parts)
     return Path(*parts[:ours]), parts[ours:]

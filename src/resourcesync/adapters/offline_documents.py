@@ -98,7 +98,6 @@ class LocalDocuments:
         )
 
     def _is_inside(self, path: Path) -> bool:
-        """True if the path is a regular file of the folder, after following links."""
         try:
             found = path.resolve(strict=True)
             is_file = stat.S_ISREG(found.stat().st_mode)

@@ -302,7 +302,6 @@ class StoredCopies(StoreCopyInspector):
         return moved.version if moved is not None and is_ours else copy_move.signature
 
     def _clear_target(self, copy_move: ports.CopyMove, there: stores.StoredObject) -> None:
-        """Move an object at the new path to the quarantine, unless a killed move left it."""
         other = self._stat(copy_move.to)
         if other is None:
             return

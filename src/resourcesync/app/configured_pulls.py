@@ -205,7 +205,6 @@ class Puller(NamedTuple):
         )
 
     def _check_source(self, target: PullTarget) -> None:
-        """Refuse to pull a configured mirror whose Source moved from the address in the file."""
         if not target.is_configured or target.options.moved or not target.address:
             return
         conflict = self.configuration.mirror(target.name).source_conflict(only_moved=True)

@@ -260,7 +260,6 @@ class Mirror:
     def _review(
         self, mode: "Mode", decide: "Callable[[], Iterator[ReviewedDecision]]", same: int
     ) -> None:
-        """Report each planned action of a dry run as an ``item``."""
         del mode, same
         in_the_way = 0
         for decision in decide():

@@ -183,7 +183,6 @@ class MirrorChange(msgspec.Struct, frozen=True, kw_only=True):
         return None if copy is None else _resource(self.mirror, copy, self.uri)
 
     def _read_again(self) -> bytes | None:
-        """Return the bytes at the present path of the copy, if it is still that of this change."""
         if mirror_home.store_of(self.mirror):
             raise ConfigurationError(
                 "the copies of this mirror are in a store", hint="read them from the store"
@@ -213,7 +212,6 @@ class MirrorChange(msgspec.Struct, frozen=True, kw_only=True):
         return StorageError(f"{self.path} {trouble}", evidence=(("uri", self.uri),), hint=hint)
 
     def _copy(self) -> "Copy | None":
-        """Return the present copy if its content, or that before its replacement, is this one."""
         with StateSnapshot(self.mirror / OWN_FOLDER / STATE_FILE) as state:
             copy = state.copy(self.known_as)
             if copy is None:

@@ -233,7 +233,6 @@ class SharedDescription:
         own_files.remove_file(site / SETS)
 
     def _wrote_own(self) -> bool:
-        """True if a Source Description that this set wrote for itself is in its place."""
         names = SourceNaming(base_uri=self._source.settings.url)
         own = DocumentWriter(self._source.documents, names, self._known)
         return own.confirm_unharmed(naming.DESCRIPTION)

@@ -108,7 +108,6 @@ class Source(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def _parts(index: Document, since: datetime | None) -> Iterator[str]:
-    """Yield the addresses of the parts of an index, without those that end before a moment."""
     for entry in index.entries():
         if isinstance(entry, Part):
             is_before = since is not None and entry.until is not None and entry.until <= since

@@ -61,7 +61,6 @@ def service_file(name: str, file: ConfigFile) -> str:
 
 
 def _systemd(file: ConfigFile, mirrors: MirrorConfiguration, sources: ConfiguredSources) -> str:
-    """Return a unit for ``watch``, a nightly timer for Sources, and a unit to follow some."""
     for source in sources.names:
         if not _UNIT_NAME.fullmatch(source):
             raise ConfigurationError(

@@ -146,7 +146,6 @@ def _judged(
     rows: Iterator[tuple[Row, _Entry | StateError]],
     fault: Fault,
 ) -> Iterator[BadRow]:
-    """Yield the bad ones of some rows, which come with their entries."""
     while some := list(islice(rows, _RUN)):
         entries = [entry for _, entry in some if not isinstance(entry, StateError)]
         if len(entries) == len(some) and not fault(entries):

@@ -267,7 +267,6 @@ def _usage(error: click.ClickException) -> Problem:
 
 
 def _suggestion(error: click.NoSuchCommand | click.NoSuchOption) -> str:
-    """Return our command or option for one that other programs have, if the command has ours."""
     name = error.option_name if isinstance(error, click.NoSuchOption) else error.command_name
     command = None if error.ctx is None else error.ctx.command
     if isinstance(command, LazyGroup) and name in _WORDS_OF_OTHERS:

@@ -195,7 +195,6 @@ class TextEncoder:
             self._write(stream, f"exit {int(outcome.exit)}")
 
     def _write_failures(self, outcome: output.CommandOutcome) -> None:
-        """Write the failures and the closing lines to stderr, for a failed run with ``-q``."""
         more = self._failures - len(self._failed_lines)
         rest = (
             [output.TextLine(f"  and {more:,} more that failed", level=output.QUIET)]

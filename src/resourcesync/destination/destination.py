@@ -298,7 +298,6 @@ class Destination:
         return done
 
     def _is_list_due(self, pull: SyncSession) -> bool:
-        """True if the Resource List has what the Change Lists, or their archive, do not have."""
         found = pull.found
         is_archive = found.change_list == found.change_list_archive
         return (found.resource_list is not None and is_archive) or self._has_unlisted_copies(pull)
@@ -340,7 +339,6 @@ class Destination:
         return pull
 
     def _prepare(self, place: known_lists.SourcePlace, options: PullOptions) -> SyncSession:
-        """Return a session for lists, which are discovered first where that is needed."""
         equipment, found, filters = self._dependencies, place.lists, options.all_filters
         if found is None:
             with timed_phase(equipment, "discovery"):

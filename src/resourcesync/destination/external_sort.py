@@ -169,7 +169,6 @@ class ExternalSorter(Generic[T]):
             self._in_order = True
 
     def _write_run(self) -> None:
-        """Write the waiting rows as a run, or append them to the last one if they fit in order."""
         self._sort_waiting()
         first, last = self._keys[0], self._keys[-1]
         with self._close_on_error(), translate_disk_errors(_TEMPORARY_FILE):

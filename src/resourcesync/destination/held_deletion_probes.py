@@ -53,7 +53,6 @@ def find_proven_gone(
 
 
 def _due_deletions(state: SqliteMirrorState, held_before: int) -> Iterator[Pending]:
-    """Yield deletions held for long enough, beginning after the one probed last."""
     last = state.note(_LAST_PROBED) or ""
 
     def rows() -> Iterator[Pending]:

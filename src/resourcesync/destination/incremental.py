@@ -124,7 +124,6 @@ class Incremental:
             return self._apply(history, held)
 
     def _follow(self, uri: str, history: ChangeHistory, held: ExitStack) -> SyncOutcome | Next:
-        """Apply lists that continue the mirror, unless others show that it is not as they say."""
         changed = "" if self._pull.options.dry_run else find_changed_closed_list(self._pull)
         if changed:
             return self._roll_back(f"the Source rewrote a Change List, {changed}")
@@ -224,7 +223,6 @@ class Incremental:
         return self._execute(pulled)
 
     def _new_rows(self, history: ChangeHistory) -> Iterator[planner.ListedEntry]:
-        """Yield the last change of each URI, and the targets of links of changed entries."""
         rows = listed_rows.merge_linked(last_changes(history.sorter), self._linked)
         rows = self._pull.selection.with_current_paths(rows)
         if self._linked is not None:
@@ -266,7 +264,6 @@ class Incremental:
     def _decided(
         self, rows: Iterator[planner.ListedEntry]
     ) -> Iterator[tuple[str, Pending | None, planner.Decision | None]]:
-        """Yield a decision for each new change, and for each task of which nothing new was read."""
         for row in self._undecided(rows):
             if isinstance(row, Pending):
                 yield row.uri, row, self._decide_task(row)

@@ -335,7 +335,6 @@ def _order(row: ListedEntry) -> tuple[object, ...]:
 
 
 def _is_consistent(contents: Collection[Content]) -> bool:
-    """True if the same bytes may have all these digests and lengths."""
     digests = [digest for text, _ in contents for digest in parse_digests(text)]
     lengths = {length for _, length in contents if length is not None}
     return len(lengths) <= 1 and not disagree(digests, digests)

@@ -161,7 +161,6 @@ class PathAssignment:
             self._finish_moves()
 
     def _vacate_paths(self, uris: frozenset[str]) -> None:
-        """Move the relocated copies, before anything else takes their former paths."""
         for error in self._move(sorted(uris)).values():
             raise error
 

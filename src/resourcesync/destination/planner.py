@@ -416,7 +416,6 @@ def _is_postponed(task: Pending, row: ListedEntry, now: int) -> bool:
 def _decide_unwanted(
     copy: Copy, row: ListedEntry, task: Pending | None, policy: DecisionPolicy
 ) -> Decision:
-    """Return the decision about a copy whose entry is a deletion, filtered out, or unusable."""
     if row.change == ChangeKind.DELETED:
         return decide_gone(copy, DELETED_BY_SOURCE, policy, task)
     if policy.prunes and is_out_of_scope(row):

@@ -140,7 +140,6 @@ class Repair:
         delete_pending(pull, pulled, generation=pull.generation)
 
     def _is_in_sync(self, listed: ListedRows) -> bool:
-        """True if the mirror's state has all that is listed now, and nothing else."""
         if self._pull.selection.refusals.count:
             return False
         state = self._pull.state
@@ -158,7 +157,6 @@ class Repair:
         return True
 
     def _is_wrong(self, copy: Copy | None, row: planner.ListedEntry, *, is_read: bool) -> bool:
-        """True if a resource is not as listed, or its status is open."""
         if row.change == planner.FILTERED:
             return False
         task = self._pull.state.pending_of(row.uri)

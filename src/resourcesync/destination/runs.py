@@ -310,7 +310,6 @@ def _list_faults(
 
 
 def _failed_reasons(memory: SyncState, counts: PendingCounts) -> Counter[str]:
-    """Return how many resources are not in the mirror as listed or fetched, by their reasons."""
     reasons = Counter(DAMAGED for _ in memory.damaged_retained())
     for (task, code), number in counts.rows.items():
         is_undeleted = task == PendingTask.DELETE and code != ""

@@ -140,7 +140,6 @@ class Trash(msgspec.Struct, kw_only=True):
             self._fail(row, *(_OCCUPIED if present is not None else _NEWER))
 
     def _is_of_another(self, row: TrashRow) -> bool:
-        """True if the copy of another resource is at its path, such as another spelling."""
         identity = SyncState(self.state).identity
         base = "" if identity is None else identity.base
         near = self.state.path_conflicts(base, [row.path], None)
@@ -187,7 +186,6 @@ class Trash(msgspec.Struct, kw_only=True):
             raise failure
 
     def _task(self, copy: Copy) -> Pending:
-        """Return the task of a restored copy: the pending fetch, else retention."""
         known = self.state.pending_of(copy.uri)
         if known is not None and known.task == PendingTask.FETCH:
             return known

@@ -217,7 +217,6 @@ class _SourceResolver:
         return found
 
     def _follow_named(self, uri: str, description: str, hops: int) -> SourceLists:
-        """Follow an address, and add to an error that a Source Description elsewhere names it."""
         try:
             return self._follow(uri, hops)
         except SourceError as error:
@@ -234,7 +233,6 @@ class _SourceResolver:
             return self._interpret(fetched.open(), fetched, hops=hops)
 
     def _gather(self, document: Document, hops: int) -> Iterator[OfferedSet]:
-        """Yield the sets below a Source Description, its index, or an index as 0.5 had it."""
         if hops > _MAX_HOPS:
             raise _too_deep(document.uri)
         is_known = document.header.capability is Capability.CAPABILITY_LIST
@@ -360,7 +358,6 @@ def _above(header: Header, base: str, seen: set[str]) -> str | None:
 
 
 def _targets(document: Document) -> Iterator[tuple[str, str]]:
-    """Yield the sets that a document lists, each with what describes it."""
     number = 0
     for entry in document.entries():
         if isinstance(entry, CapabilityEntry):

@@ -241,7 +241,6 @@ class Search(Generic[T]):
         return any(path.startswith(urlsplit(folder).path) for folder in self._folders)
 
     def _leads_below(self, document: "Document") -> bool:
-        """True if a Source offers a set below the address that was given, or one is named."""
         return document.header.capability in _SETS and (
             self._names_set
             or any(
@@ -411,7 +410,6 @@ class Search(Generic[T]):
         return tuple(lines)
 
     def _failure(self, address: str) -> errors.ResourceSyncError:
-        """Return the error that best explains why nothing was found."""
         tried = self.evidence()
         for uri, _, error in self._tried:
             # A fault of the very document that the operator named explains it best; what a server

@@ -203,7 +203,6 @@ def _lengths(column: Sequence[int | None]) -> Sequence[str]:
 
 
 def _escaped(column: Sequence[str]) -> Sequence[str]:
-    """Escape all texts, after one test of all of them together, for few need it."""
     joined = "".join(column)
     if joined.isascii() and len(joined.encode().translate(None, _SPECIAL)) == len(joined):
         return column
@@ -211,7 +210,6 @@ def _escaped(column: Sequence[str]) -> Sequence[str]:
 
 
 def _moments(column: Sequence[datetime | None]) -> Sequence[str]:
-    """Return what `moment_text` returns for each, in half its time."""
     return [
         f"{_day(when.toordinal())}T{_TWO[when.hour]}:{_TWO[when.minute]}:{_TWO[when.second]}"
         f"{f'.{fraction:06d}' if (fraction := when.microsecond) else ''}Z"

@@ -235,7 +235,6 @@ class FastPathReader:
         return self._extract(text[start:], pattern)
 
     def _extract(self, text: str, pattern: EntryPattern) -> str:
-        """Extract the plain entries, and pass on the text between them."""
         width = 2 + len(pattern.fields)
         pieces = pattern.expression.split(text)
         *gaps, rest = pieces[::width]
@@ -297,7 +296,6 @@ class FastPathReader:
                     self._form, self._pattern = form, None
 
     def _catch_up(self) -> None:
-        """Advance the scanner to the end of the extracted entries."""
         if self._reached is not None:
             for filling in _padding(self._scanner.place(), self._reached):
                 self._scanner.feed(filling)
@@ -343,7 +341,6 @@ def _unescaped(text: str) -> str:
 def _places(
     entries: Sequence[str], line: int, column: int
 ) -> tuple[list[int], list[int], tuple[int, int]]:
-    """Return lines and columns of entries that follow each other, and the place behind them."""
     feeds = list(map(str.count, entries, repeat("\n")))
     lines = list(accumulate(feeds, initial=line))
     if all(feeds):
@@ -358,7 +355,6 @@ def _column_behind(column: int, entry: str) -> int:
 
 
 def _padding(start: tuple[int, int], end: tuple[int, int]) -> Iterator[bytes]:
-    """Yield the blanks and line feeds from one place to a later one."""
     lines, columns = end[0] - start[0], end[1] - start[1]
     if lines:
         columns = end[1] - 1
@@ -529,7 +525,6 @@ def _moments(
 
 
 def _count_naive(run: EntryColumns, context: expat.ReadingContext) -> None:
-    """Count the times without a zone, in columns that were read without a fault."""
     if Leniency.TIME_ZONE in context.tolerated:
         for column in filter(None, (run.lastmods, run.datetimes)):
             naive = sum(_values.lacks_zone(text.strip(_values.BLANKS)) for text in column if text)

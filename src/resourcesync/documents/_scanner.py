@@ -247,7 +247,6 @@ class DocumentScanner:
             self.context.tolerate(Leniency.FOREIGN_DROPPED)
 
     def _inspect_root(self, name: str, attributes: list[str]) -> None:
-        """Record the spelling of the root, and the kind and time in the root of a draft."""
         if not name.startswith(f"{SITEMAP_NS}{expat.SEPARATOR}"):
             self._tolerate(Leniency.SITEMAP_NAMESPACE)
         for key, value in zip(attributes[::2], attributes[1::2], strict=True):
@@ -267,7 +266,6 @@ class DocumentScanner:
             self._tolerate(Leniency.NAMESPACE, namespace)
 
     def _inspect_meta(self, name: str, attributes: list[str]) -> None:
-        """Record the time in a draft's element of XHTML."""
         assembler = self._assembler
         if name != _META or assembler.depth != 1 or assembler.began:
             return

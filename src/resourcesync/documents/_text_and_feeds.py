@@ -115,7 +115,6 @@ class TextSitemapScanner:
             self._assembler.items.append(columns)
 
     def _unusual_entry(self, uri: str, number: int) -> RawEntry:
-        """Return the entry of a line that the rules for a ``loc`` may refuse."""
         entry = RawEntry(number, 1, texts={expat.LOC: uri[: self._longest + 1]})
         if _ADDRESS.match(uri) is None:
             self._is_sound = False
@@ -248,7 +247,6 @@ class FeedEntryHandler:
         return address if base == self._context.uri else _joined(base, address)
 
     def _base(self, outer: str, attributes: list[str]) -> str:
-        """Return the base of what is in an element (XML Base)."""
         for name, value in zip(attributes[::2], attributes[1::2], strict=True):
             if name == _BASE and len(value) <= self._limits.uri:
                 return _joined(outer, value.strip(BLANKS))

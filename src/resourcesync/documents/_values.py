@@ -191,7 +191,6 @@ def digests(text: str) -> tuple[Digest, ...]:
 
 
 def _sound_digests(text: str) -> tuple[tuple[Digest, ...], Leniency | None]:
-    """Return the digests that count, and why others do not."""
     found = parse_digests(text)
     sound = tuple(digest for digest in found if not digest.is_malformed)
     if len(sound) > 1 and disagree(sound, sound):
@@ -409,7 +408,6 @@ def _renamed(rel: str, words: dict[str, str]) -> str:
 
 
 def _moment(name: str, text: str, context: expat.ReadingContext) -> datetime:
-    """Return a time of the document itself, which all its entries depend on."""
     try:
         return _clear_moment(text, context)
     except ValueError:

@@ -182,7 +182,6 @@ def _times(header: entries.Header, form: DialectForm) -> dict[str, Any]:
 
 
 def _untimed(entry: entries.Part | entries.Package) -> entries.Part | entries.Package:
-    """Return the entry with the end of its own time as ``lastmod``, if that is absent."""
     time = entry.lastmod or entry.at or entry.until or entry.from_
     return replace(entry, lastmod=time, at=None, completed=None, from_=None, until=None)
 

@@ -393,7 +393,6 @@ class Document:
             self._refuse(entry, refusal)
 
     def _kind(self, entry: RawEntry, row: TextRow) -> ChangeKind:
-        """Return what happened, and note what the entry shows of the dialect."""
         if entry.fault is not None:
             raise expat.RefusalError(*entry.fault)
         has_datetime = row.datetime_text is not None and "datetime" in (entry.metadata or ())

@@ -261,7 +261,6 @@ def _renderer(
 def _rows_of(
     header: Header, form: dialects.DialectForm, texts: _entry_output.ColumnTexts
 ) -> Callable[[Sequence[Any]], list[str]]:
-    """Return what writes the entries, of the one kind that such a document has."""
     kind = _kind_of(header)
     in_package = header.capability is not None and header.capability.is_manifest
     if kind is Resource:

@@ -256,7 +256,6 @@ class FileHub(_SharedFile):
 
 
 def _prune_payloads(connection: sqlite_file.Connection, topic: str) -> None:
-    """Retain the bodies of the newest payloads of a topic, and their digests for longer."""
     values = {"topic": topic, "bodies": _MOST_PAYLOADS, "digests": _REMEMBERED}
     connection.execute(
         "UPDATE payload SET body = x'' WHERE topic = :topic AND body <> x'' AND number <="

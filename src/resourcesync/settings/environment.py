@@ -167,7 +167,6 @@ def configuration_folder() -> Path:
 
 
 def _user_folder(variable: str, usual: str) -> Path:
-    """Return our folder in one that the XDG specification names, or macOS."""
     named = os.environ.get(variable, "").strip()  # noqa: TID251 - this is the reader
     folder = "Library/Application Support" if sys.platform == "darwin" else usual
     # A user without a home is no error: there is no such folder.

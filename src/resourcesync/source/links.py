@@ -218,7 +218,6 @@ def republished_links(
 
 
 def _via_link(link: EntryLink, length: int, digests: tuple[Digest, ...]) -> Link:
-    """Return a link to the origin of the bytes, without attributes that differ for these bytes."""
     claims = parse_digests(link.hash)
     if (claims and not agree(claims, digests)) or link.length not in (None, length):
         return Link(rel=Relation.VIA, href=link.href)

@@ -233,7 +233,6 @@ class _PublicationRun:
         return tuple(offer for offer in self._task.offers if offer.goes_with(plan))
 
     def _new_plan(self, at: int) -> PublicationPlan:
-        """Return a plan that starts with the present state, its numbers above all in use."""
         last = self._snapshot.last_change()
         numbers = (naming.change_list_number(name) + 1 for name in self._documents.names())
         return PublicationPlan(

@@ -154,7 +154,6 @@ class PageRebase:
             yield EntryEdit(uri, b"" if resource is None else next(new))
 
     def _prove(self, resources: Sequence[Resource], rows: Sequence[bytes]) -> None:
-        """Read entries that are spliced between others, which are not read again."""
         proof = ReadBackCheck("an entry", self._header, Dialect.V1_1)
         opening, closing = writer.opening(self._header), writer.closing(self._header)
         body = b"".join(rows)

@@ -260,7 +260,6 @@ def _select(run: Sequence[Original], places: Sequence[int]) -> Sequence[Original
 
 
 def _check_order(last: str, pairs: Sequence[_Pair]) -> str:
-    """Return the last URI, if all rise strictly from the one before."""
     uris = [last, *map(_uri, pairs)]
     if not all(map(lt, uris, uris[1:])):
         raise UnorderedAccountError(f"the originals after {last!r} are not in the order of URIs")

@@ -203,6 +203,5 @@ def _is_folder(uri: str) -> bool:
 
 
 def _is_missing(error: errors.SourceError | errors.StorageError) -> bool:
-    """True if a site simply has no such page, which is no fault."""
     is_late = isinstance(error, errors.SourceUnavailableError)
     return isinstance(error, errors.SourceError) and error.status in _CLIENT_ERRORS and not is_late

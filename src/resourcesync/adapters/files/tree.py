@@ -149,7 +149,6 @@ class FileTreeOriginals(Originals):
             descent.close()
 
     def _runs_of_folder(self, descent: FolderStack) -> Iterator[OriginalRun]:
-        """Yield the files of the deepest folder up to the next folder in it, which is entered."""
         folder, descriptor = descent.deepest()
         self._current = (folder.uri, descriptor)
         for keys in folder.groups:
@@ -192,7 +191,6 @@ class FileTreeOriginals(Originals):
         return [key for key, _ in there], [status for _, status in there]
 
     def _keys(self, folder: ScannedFolder) -> Iterator[str]:
-        """Yield the names of a folder as URI segments, those of folders with a ``/``, unordered."""
         assert folder.descriptor is not None
         try:
             with os.scandir(folder.descriptor) as entries:
@@ -216,7 +214,6 @@ class FileTreeOriginals(Originals):
                 yield f"{names_and_uris.to_segment(name)}/"
 
     def _has_documents(self, folder: ScannedFolder, name: str) -> bool:
-        """True if a folder has the documents of another publication, that of ``folder``."""
         signs = self._judge.signs
         return (
             bool(signs and folder.names)

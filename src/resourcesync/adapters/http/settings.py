@@ -209,7 +209,6 @@ def _require_origin(origin: str) -> None:
 
 
 def _may_be_sent(name: str, value: str) -> bool:
-    """True if a header field has nothing that could end it and start another."""
     return (
         bool(name)
         and name.isascii()

@@ -141,7 +141,6 @@ def read_sets(root: Path) -> FollowedSets | None:
 
 
 def _check(found: FollowedSets) -> None:
-    """Check that every mirror is a folder of its own right below."""
     if found.version != 1:
         raise ValueError(f"version {found.version}")
     names = [followed_set.folder for followed_set in found.sets]

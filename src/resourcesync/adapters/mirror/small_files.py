@@ -71,7 +71,6 @@ class PartFiles:
         return found
 
     def _dated_names(self, at: str) -> dict[str, str]:
-        """Return the name of each file by the SHA-256 that its bytes have with another moment."""
         try:
             names = [path.name for path in self._folder.iterdir()]
         except OSError:
@@ -146,7 +145,6 @@ class PartFiles:
 
 
 def _dated(beginning: bytes, at: str) -> bytes:
-    """Return the beginning of a list with another moment in its header."""
     header, entries, rest = beginning.partition(b"<url>")
     return re.sub(rb' at="[^"]*"', f' at="{at}"'.encode(), header, count=1) + entries + rest
 

@@ -200,7 +200,6 @@ class StagedFile:
             self._note()
 
     def _begin_file(self) -> None:
-        """Move the bytes so far to a file, and hash those that come as they come."""
         self._open()
         self._hashers = new_hashers(self.algorithms)
         for hasher in self._hashers.values():

@@ -57,8 +57,6 @@ def _open_workers(
 
 
 def _traffic(http: CurlFetcher, workers: "CountingFetcher | None") -> Callable[[], tuple[int, int]]:
-    """Return the counter of requests sent and bytes received, with those of workers."""
-
     def traffic() -> tuple[int, int]:
         requests, received = (0, 0) if workers is None else workers.traffic()
         return http.stats.requests + requests, http.stats.received + received

@@ -235,7 +235,6 @@ class _EntryBuilder:
         return self._base + self._tail(uri, copy.path)
 
     def _contradicts(self, copy: Copy) -> bool:
-        """True if the bytes are known to differ from the Source's list."""
         if not self._has_contradicting:
             return False
         pending = self._state.pending_of(copy.uri)

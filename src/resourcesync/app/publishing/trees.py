@@ -158,7 +158,6 @@ class _Tree(NamedTuple):
         )
 
     def _among_documents(self) -> Iterator[Omission]:
-        """Yield the files of the tree that are not published because documents are beside them."""
         if self.source.settings.out == ".":
             for name in self.source.documents.names():
                 if not naming.is_document(name):
@@ -213,7 +212,6 @@ def _is_reported(omission: Omission) -> bool:
 def _with_changes(
     done: PublicationResult, settings: PublicationSettings, known: PublicationSettings
 ) -> PublicationResult:
-    """Return the result with what is new in the settings, and what is no longer in force."""
     former, globs = (_globs_of(of) for of in (known, settings))
     new = {glob for _, glob in globs} - {glob for _, glob in former}
     new |= set(settings.links) - set(known.links)
@@ -245,7 +243,6 @@ def _check_input(root: Path, catalogue: SourceCatalogue) -> None:
 
 
 def _left_address(known: str, url: str, documents: DocumentStore) -> LeftAddress | None:
-    """Return the address that a publication leaves, with the dumps that are listed there."""
     if not known or SourceNaming(base_uri=known) == SourceNaming(base_uri=url):
         return None
     dumps = (naming.RESOURCE_DUMP, naming.CHANGE_DUMP)
@@ -295,7 +292,6 @@ def _is_folder(root: Path) -> bool:
 
 
 def _check(folders: _Folders, chosen: Mapping[str, object]) -> None:
-    """Refuse invalid settings before anything is made, the catalogue included."""
     own = folders.root / CATALOGUE
     if folders.home.absolute() != folders.root.absolute() and own.exists():
         raise ConfigurationError(

@@ -73,7 +73,6 @@ def _block(served: Sequence[_Served], template: str) -> str:
 
 
 def _link_line(of: _Served, served: Sequence[_Served]) -> str:
-    """Return the line of the Link, if every resource at this path is of this set."""
     others = (other.base for other in served if other is not of and of.base.startswith(other.base))
     is_shared = any(base == of.base or of.selects for base in others)
     return _NO_LINK if is_shared else _LINK.format(link=of.link)

@@ -60,7 +60,6 @@ def command(asking: SourceAccess, **values: Any) -> Job:
 
 
 def _refuse_mirror(source: str, error: ResourceMissingError) -> None:
-    """Raise a better error if a folder without documents is a mirror."""
     if "://" not in source and (known := app.mirror_home.source_of(Path(source))):
         raise ResourceMissingError(
             f"{source} is a mirror, and has no ResourceSync documents",

@@ -57,7 +57,6 @@ def _list(folder: Path, screen: Screen, *, csv: bool) -> CommandOutcome:
 
 
 def _fields(resource: "app.mirror_changes.MirroredResource", folder: Path) -> dict[str, object]:
-    """Return a copy as the fields of its event and of its row, without what is unknown."""
     fields = {
         "uri": resource.uri,
         "known_as": resource.known_as if resource.known_as != resource.uri else "",

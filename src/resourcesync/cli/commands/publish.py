@@ -189,7 +189,6 @@ def _resolve_target(
 
 
 def _refuse_ambiguous(target: str, sources: ConfiguredSources) -> None:
-    """Refuse the name of a source that is also a folder here, unless the source is that folder."""
     if target not in sources.names or not Path(target).is_dir():
         return
     path = sources.source(target).path

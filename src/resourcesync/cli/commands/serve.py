@@ -181,7 +181,6 @@ def _render(event: str, fields: Mapping[str, object]) -> Iterator[TextLine]:
 
 
 def _address_warning(tree: Path, base: str, address: str) -> dict[str, object]:
-    """Return the warning that the lists name another address than the one served."""
     server, path = _address_parts(base)
     hint = f"resourcesync publish {tree} --url {address}"
     if server == _address_parts(address)[0]:  # its own: a site has sets below paths

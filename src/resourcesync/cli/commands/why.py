@@ -272,7 +272,6 @@ _MOMENTS: Final = frozenset({"due", "first", "first_at", "installed", "lastmod",
 
 
 def _dated(row: Mapping[str, object]) -> dict[str, object]:
-    """Return a row of the state with its times as datetimes instead of stored numbers."""
     return {
         name: from_microseconds(value) if name in _MOMENTS and isinstance(value, int) else value
         for name, value in row.items()

@@ -149,7 +149,6 @@ def _sampled(report: AuditReport) -> str:
 
 
 def _accuracy(report: AuditReport) -> str:
-    """Return the share of copies that are known to be right, and the reason if it is unknown."""
     if report.accuracy is not None:
         known = formatting.part_of(report.accurate, report.checked)
         return f"at most {known}" if report.unproven else known

@@ -199,7 +199,6 @@ class ExploreRenderer:
                 yield TextLine(_branch((*branches, True)) + contents, level=level)
 
     def _name(self, uri: str) -> str:
-        """Return an address without its origin, if that was shown before."""
         origin = _origin(uri)
         if not self._origin:
             self._origin = origin

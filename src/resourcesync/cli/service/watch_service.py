@@ -145,7 +145,6 @@ class _WatchService:
         return bool(watched)
 
     def _release(self, watched: str, name: str, number: int) -> None:
-        """Release the held deletions of a mirror if their number is as it was confirmed."""
         found = self._view.mirror(name)
         is_whole = found and Path(found.summary.seen.folder) == self._folders[watched]
         held = found.summary.status.held if found and is_whole else 0  # not of one of several sets

@@ -123,7 +123,6 @@ class WatchView:
                 )
 
     def _running_jobs(self) -> dict[str, views.RunningJob]:
-        """Return the pulls and audits that run, by the watched mirror."""
         now, found = self.now(), dict[str, views.RunningJob]()
         for job, seconds in self._running().items():
             if job.kind is JobKind.HAND_OVER:

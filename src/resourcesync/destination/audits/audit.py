@@ -147,7 +147,6 @@ class Audit:
         return serves_too_little(self._pull.sync_state, lacking, counts.accurate, listed)
 
     def _record_proof(self) -> None:
-        """Record that every byte of every copy was read now and matches."""
         counts = self._counts
         all_read = self._method == "hash" and counts.present == self._pull.state.count()
         if all_read and not self._findings:
@@ -442,7 +441,6 @@ def _missing_reason(waiting: Pending | None) -> str:
 
 
 def _is_plainly_same(copy: Copy, row: planner.ListedEntry) -> bool:
-    """True if the state of a copy agrees with the list in all fields, the common case."""
     return (
         row.hash == copy.listed != ""
         and (row.hash == copy.digests or row.hash in copy.digests.split(" "))

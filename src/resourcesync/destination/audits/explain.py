@@ -311,7 +311,6 @@ def _read_file(pull: SyncSession, known: Explanation) -> None:
 
 
 def _mark_suspect(pull: SyncSession, known: Explanation) -> None:
-    """Mark a copy suspect that is not as installed, so that the advised command repairs it."""
     copy, row = known.copy, known.listed
     if copy is None or copy.is_unknown or (known.is_present and not known.is_altered):
         return

@@ -309,7 +309,6 @@ class FixityChecker:
             self._pull.state.add_proofs(good, self._pull.now)
 
     def _check_absent(self) -> None:
-        """Request what the Source did not serve to earlier pulls, and of which there is no copy."""
         pull = self._pull
         tasks = (
             task
@@ -323,7 +322,6 @@ class FixityChecker:
                     self._suspects.mark_returned(asked[uri])
 
     def _check_source(self, copies: Iterable[Copy]) -> None:
-        """Request the resources from the Source, or their originals, and compare the bytes."""
         in_flight: dict[ports.FetchRequest, tuple[Copy, ports.StagedCopy]] = {}
 
         def requests() -> Iterator[ports.FetchRequest]:
@@ -475,7 +473,6 @@ def _has_bytes_of(copy: Copy, staged: ports.StagedCopy) -> bool:
 def _has_content_of(
     copy: Copy, staged: ports.StagedCopy, codings: tuple[str, ...], copies: ports.Copies
 ) -> bool:
-    """True if sealed bytes in a content coding have the bytes of a copy as their content."""
     algorithms = [digest.algorithm for digest in parse_digests(copy.digests)]
     try:
         content = decode_staged(copies, staged, codings, algorithms, copy.length)

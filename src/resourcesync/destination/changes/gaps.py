@@ -569,7 +569,6 @@ class ListPositions(msgspec.Struct, frozen=True):
 
 
 def _list_key(uri: str, from_: int | None) -> str:
-    """Return the key of a list: its start, independent of its URI."""
     return str(from_) if from_ else uri
 
 

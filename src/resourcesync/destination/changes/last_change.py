@@ -84,6 +84,5 @@ def _is_out_of_order(before: ListedEntry, after: ListedEntry) -> bool:
 
 
 def _as_rivals(one: ListedEntry, other: ListedEntry, lastmod: int | None) -> ListedEntry:
-    """Return the row of a resource that has the content of one of two rows."""
     rivals = (*one.contents, (other.hash, other.length))
     return other._replace(hash="", length=None, lastmod=lastmod, undated=True, rivals=rivals)

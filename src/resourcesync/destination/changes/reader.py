@@ -193,7 +193,6 @@ class ChangeListReader(msgspec.Struct, kw_only=True):
     def _read_one_list(
         self, head: FetchedDocument, document: "Document", reading: Reading, *, climbed: bool
     ) -> None:
-        """Read a Change List that is not an index, or its index if it does not reach back."""
         span = gaps.span_of(head.uri, document.header)
         reading.starts_in_time = gaps.chain([span], reading.start.list_clock).reaches_back
         index = document.header.link(Relation.INDEX)

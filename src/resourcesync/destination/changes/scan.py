@@ -308,7 +308,6 @@ class ChangeListScan:
         return before is not None and position >= before
 
     def _with_age(self, row: ListedEntry, change: Change, position: int) -> ListedEntry:
-        """Return the row of a change, marked if the Resource List may include it."""
         if not self._is_age_unknown(change):
             return row
         self._reading.may_be_old = True

@@ -169,7 +169,6 @@ class DumpTransfer:
             self._fetch_packages(packages, wanted, DumpEstimate(packages, ages, self._resources))
 
     def _is_wanted(self, fetch: Fetch) -> bool:
-        """True if the list identifies the bytes, and they are not in place already."""
         listed, before = fetch.listed, fetch.before
         if listed.undated or (not listed.hash and listed.lastmod is None):
             return False
@@ -243,7 +242,6 @@ class DumpTransfer:
         copied: dict[int, FetchedDocument],
         wanted: ExternalSorter[Fetch],
     ) -> dict[int, PackageEstimate]:
-        """Count what is needed of each package whose manifest was fetched."""
         if not copied:
             return {}
         entries = dict.fromkeys(copied, 0)

@@ -181,7 +181,6 @@ class DumpPackages:
         return document
 
     def _has_room(self) -> bool:
-        """True if the retained packages leave most of the disk to the copies."""
         room = self._dependencies.room()
         return room is None or sum(copy.seal()[0] for copy in self._retained.values()) < room // 2
 

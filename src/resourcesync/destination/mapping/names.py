@@ -162,7 +162,6 @@ class NameMapping(msgspec.Struct, frozen=True, kw_only=True, dict=True):
         return _plain_name(self.profile)
 
     def _folder_of(self, head: str) -> str | None:
-        """Return the folder of a URI's head below the base, if it needs no escape."""
         inside = f"{head}/"
         if not inside.startswith(self.base) or len(inside) > MAX_PATH - _MAX_NAME:
             return None

@@ -84,7 +84,6 @@ class TemplateMapping:
         return None if found is None else self._original_of(found)
 
     def _original_of(self, to: str) -> str | None:
-        """Return the one URI that is rewritten to this one, first one that fits the pattern."""
         before = self._template.rewrite(self._pattern, to, self._base)
         if before is not None and self._leads_to(before, to):
             return before

@@ -167,7 +167,6 @@ class CommitBatch:
         return status == "error"
 
     def _record_as_gone(self, fetch: planner.Fetch) -> None:
-        """Record a resource as gone that one list calls deleted and the Source does not serve."""
         self.tally.gone += 1
         if fetch.before is None:
             self._finished.append(fetch.listed.uri)

@@ -127,7 +127,6 @@ def _first_attempt(fetch: planner.Fetch) -> FetchAttempt:
 
 
 def _around(fetch: planner.Fetch, own: tuple[FetchLocation, ...]) -> Iterator[FetchLocation]:
-    """Yield the locations of a fetch, those at the resource's own URI among others."""
     listed = fetch.listed
     if listed.patch is not None and not listed.patch.path and fetch.before is not None:
         yield FetchLocation(listed.patch.uri, is_own=False, is_patch=True)

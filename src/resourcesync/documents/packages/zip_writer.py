@@ -193,7 +193,6 @@ def _checked(member: Resource | Link | None, chunks: Iterable[bytes]) -> Iterato
 
 
 def _start(chunks: Iterator[bytes]) -> bytes:
-    """Return all of a short member, or as much of a long one as shows that it is long."""
     first = next(chunks, b"")
     held = bytearray()
     while len(first) + len(held) <= BUFFERED and (chunk := next(chunks, None)) is not None:

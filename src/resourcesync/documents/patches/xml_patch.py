@@ -172,7 +172,6 @@ def _add_content(node: Node, operation: Node) -> None:
 
 
 def _insert(parent: Node, previous: Node | None, operation: Node, *, is_first: bool) -> None:
-    """Insert the content of an operation after a child, or at the begin without one."""
     rest = (parent.text if previous is None else previous.tail) or ""
     head, nodes = operation.text or "", [deepcopy(node) for node in operation]
     if is_first and nodes:

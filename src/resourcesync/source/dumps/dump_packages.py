@@ -122,7 +122,6 @@ def _new_names(at: datetime, taken: set[str]) -> naming.PackageNames:
 
 
 def _key(header: Header, text: bytes, dialect: Dialect) -> str:
-    """Return the key of a package's entries, which does not depend on the time of packing."""
     timeless = replace(header, at=_EPOCH)
     around = opening(timeless, dialect), closing(timeless, dialect)
     return hashlib.sha256(text.join(around)).hexdigest()

@@ -251,7 +251,6 @@ class DumpPublisher:
         return (packages[at : at + most] for at in range(0, len(packages), most))
 
     def _conclude(self, before: DumpRecord, after: DumpRecord, writer: DocumentWriter) -> None:
-        """Record and offer the public dumps, and remove documents unreferenced for a day."""
         offers = list(self._offers(after, writer))
         wanted = {name for offer in offers for name in (offer.name, *offer.documents)}
         now = self._now()

@@ -126,7 +126,6 @@ class StoredTreeVersions(TreeVersions):
             self._store.remove(gone)
 
     def _earliest_needed(self, now: int) -> int:
-        """Return the earliest time of versions that lists, archived or not, or dumps still need."""
         plan, dumps = PLAN.read(self._catalogue), read_dumps(self._catalogue)
         moments = [now]
         if plan is not None:
