@@ -305,7 +305,6 @@ class SharedDescription:
 
 
 def _write(site: Path, before: SiteState, state: SiteState) -> list[WrittenDocument]:
-    """Write the description of these sets; what is to be written is stored first."""
     if state != before:
         _write_state(site, state)
     address = SourceNaming(base_uri=state.address)

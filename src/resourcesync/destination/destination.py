@@ -203,7 +203,6 @@ class Destination:
         return known_lists.SourcePlace(address=options.moved, lists=found, is_due=True)
 
     def _read_lists(self, place: known_lists.SourcePlace, options: PullOptions) -> SyncOutcome:
-        """Read lists; those that the Source offers now, if these are old."""
         while True:
             pull = self._open_session(place, options)
             probe = known_lists.CapabilityListProbe(pull)
@@ -317,7 +316,6 @@ class Destination:
         return known if known is not None and is_trusted(known.etag, read_at, pull.now) else None
 
     def _open_session(self, place: known_lists.SourcePlace, options: PullOptions) -> SyncSession:
-        """Open a session that writes: its filters are those of the mirror from now on."""
         pull, filters = self._prepare(place, options), options.all_filters
         known = self._sync_state.filters
         has_new_filters = known not in (None, filters)  # not in sync by these yet

@@ -181,7 +181,6 @@ class Repair:
     def _fetches(
         self, listed: ListedRows, wanted: set[str], inspector: CopyInspector
     ) -> Iterator[planner.Fetch]:
-        """Yield the fetches of what is missing, or may not be as listed: the server tells."""
         for row in self._rows(listed):
             if row.uri in wanted:
                 known = self._pull.state.copy(row.uri)

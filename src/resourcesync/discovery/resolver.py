@@ -303,7 +303,6 @@ class _SourceResolver:
         return (OfferedSet(uri=found.set_uri),)
 
     def _distinct_sets(self, offered: tuple[OfferedSet, ...]) -> tuple[OfferedSet, ...]:
-        """Return the sets that documents belong to: several may be of one."""
         sets: dict[str, OfferedSet] = {}
         unknown: UnexpectedDocumentError | None = None
         for offered_set in offered:

@@ -203,7 +203,6 @@ class Search(Generic[T]):
             return self._use(fetched, hops, is_own=is_own)
 
     def _use(self, fetched: FetchedDocument, hops: int = 0, *, is_own: bool = False) -> T | None:
-        """Use a document, or follow a page; ``None`` when that leads nowhere."""
         is_given = fetched.uri == self._goal.address
         try:
             document = _open(fetched, is_given=is_given)
@@ -265,7 +264,6 @@ class Search(Generic[T]):
     def _page_links(
         self, page: FetchedDocument, error: errors.NotAListError, *, is_own: bool
     ) -> list[_Road]:
-        """Return where a page leads: by its ``Link`` field, then by the links in its head."""
         from resourcesync.discovery.links import (  # noqa: PLC0415 - rarely needed
             find_targets,
             head_links,
@@ -367,7 +365,6 @@ class Search(Generic[T]):
         return marked, [uri for uri in plain if uri not in listed] or plain or feeds
 
     def _check_present(self, *, is_page: bool = True) -> None:
-        """Raise if the server does not have a page: its site is not what was given."""
         address = self._goal.address
         is_missing = any(
             item.uri == address and isinstance(item.error, errors.ResourceMissingError)

@@ -183,7 +183,6 @@ def choose(offered: Sequence[OfferedSet], choice: SetChoice, address: str) -> Of
 
 
 def _below(offered: Sequence[OfferedSet], address: str) -> Iterator[OfferedSet]:
-    """Yield the sets below the path of an address; none if it is that of a site."""
     folder = f"{address.rstrip('/')}/"
     if urlsplit(folder).path != "/":
         yield from (each for each in offered if each.uri.startswith(folder))

@@ -264,7 +264,6 @@ class SourceTree:
         return "budget" if len(self._visited) >= _MAX_DOCUMENTS else ""
 
     def _read(self, document: Document, fetched: FetchedDocument) -> DocumentReading:
-        """Read a document to its end: count its entries, collect the documents that it lists."""
         header, found, children = document.header, DocumentSurvey(), list[ListedChild]()
         homes = (document.uri, *self._allowed) if document.is_robots else ()
         for entry in document.entries():
@@ -295,7 +294,6 @@ def _is_summed_up(above: DocumentReading) -> bool:
 
 
 def _child(base: str, entry: Entry) -> ListedChild | None:
-    """Return the document or package that an entry points to; ``None`` when it is neither."""
     if not isinstance(entry, CapabilityEntry | Package | Part):
         return None
     uri = (

@@ -140,7 +140,6 @@ class EntryPattern:
 
 
 def _prefix_of(wanted: Iterable[str], namespaces: Mapping[str, str]) -> str | None:
-    """Return how names in one of these namespaces begin; ``None`` if none is declared."""
     prefixes = sorted(prefix for prefix, uri in namespaces.items() if uri in wanted)
     return next((f"{prefix}:" if prefix else "" for prefix in prefixes), None)
 

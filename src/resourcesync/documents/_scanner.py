@@ -198,7 +198,6 @@ class DocumentScanner:
             self._enter_foreign(name, attributes)
 
     def _enter_foreign(self, name: str, attributes: list[str]) -> None:
-        """Store a foreign element with its content; skip one that has no place."""
         self._check_name(name)
         self._inspect_meta(name, attributes)
         place = self.place()

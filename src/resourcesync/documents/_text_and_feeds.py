@@ -81,7 +81,6 @@ class TextSitemapScanner:
             ) from error
 
     def _add(self, text: str, *, is_last: bool) -> None:
-        """Add the entries of all complete lines; at the end, of the last one, too."""
         self._assembler.began = True
         *lines, self._cut = f"{self._cut}{text}".split("\n")
         if is_last:

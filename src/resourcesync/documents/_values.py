@@ -274,7 +274,6 @@ def _read_link(flat: list[str], context: expat.ReadingContext) -> Link | None:
 
 
 def _target(href: str, context: expat.ReadingContext) -> str | None:
-    """Return where a link leads; ``None`` when that is nowhere."""
     if len(href) > context.longest:
         context.drop_value(Leniency.VALUE_LONG, about=href)
         return None
@@ -289,7 +288,6 @@ def _target(href: str, context: expat.ReadingContext) -> str | None:
 def _read_hint(
     read: Callable[[str], T | None], text: str | None, rule: str, context: expat.ReadingContext
 ) -> T | None:
-    """Return the value of a link's attribute; ``None`` for an invalid one."""
     if text is None:
         return None
     try:
@@ -383,7 +381,6 @@ def _modern_times(kind: Capability, moments: dict[str, Any], context: expat.Read
 
 
 def _modern_relations(found: tuple[Link, ...], context: expat.ReadingContext) -> tuple[Link, ...]:
-    """Give the links up and to the index the relations they have since 0.9.1."""
     words = {}
     for old in ("resourcesync", "top"):
         if any(link.has_relation(old) for link in found):

@@ -333,7 +333,6 @@ class Document:
             return chain.from_iterable(map(self._of_entry, run.raw_entries()))
 
     def _of_run(self, run: EntryColumns) -> Iterator[Entry]:
-        """Make the values of a run at once, or one by one if an entry prevents that."""
         try:
             if not self._has_changes:
                 yield from _fast_path.resources_of(run, self._context)
@@ -362,7 +361,6 @@ class Document:
             yield from self._row_of_entry(entry)
 
     def _kinds(self, run: EntryColumns) -> list[ChangeKind] | None:
-        """Return the change of each entry, or ``None`` if one is not plain."""
         self._show(has_lastmod=run.lastmods is not None, has_datetime=run.datetimes is not None)
         found = [_PLAIN_KINDS.get(text or "") for text in run.changes or ("",)]
         kinds = [kind for kind in found if kind is not None]

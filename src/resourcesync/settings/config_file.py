@@ -280,7 +280,6 @@ def _unreadable(path: Path, reason: str) -> ConfigurationError:
 
 
 def _names_in(text: str) -> Iterator[tuple[tuple[str, ...], int]]:
-    """Yield the names of the tables and keys in a text with their lines: enough for a message."""
     table: tuple[str, ...] = ()
     for number, line in enumerate(text.splitlines(), 1):
         if _HEADER.fullmatch(line):

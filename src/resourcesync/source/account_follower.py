@@ -81,7 +81,6 @@ class PublishableFilter:
 
 
 def _fault(entries: Sequence[Resource] | Sequence[Change]) -> str:
-    """Return the reason why entries cannot be published; empty when they can."""
     try:
         for entry in entries:
             check_resource(entry.resource if isinstance(entry, Change) else entry)
@@ -181,7 +180,6 @@ class AccountFollower:
         return replace(done, scan=scan, omissions=omissions, read=self._account.pop_counts())
 
     def _position(self) -> str:
-        """Return the recorded position in the changes; empty when they have to start over."""
         return self._catalogue.note(self._position_note) or ""
 
     def _is_due(self) -> bool:

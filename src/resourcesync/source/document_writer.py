@@ -305,7 +305,6 @@ class _DocumentContent:
         yield self._closing
 
     def _copied(self, stream: BinaryIO, known: DocumentRecord) -> Iterator[bytes]:
-        """Yield the bytes of a document's entries; the document is checked as a whole."""
         opening = stream.read(known.opening)
         # A list that only grows begins as it did, so that its digest is known on the way.
         running = None if opening == self.opening else hashlib.sha256(opening)

@@ -124,7 +124,6 @@ def _read_ours(documents: DocumentStore, name: str) -> str | None:
 
 
 def _leads_to(stream: BinaryIO, name: str) -> str:
-    """Return the address of the document that a head leads to; empty if it is no such head."""
     try:
         document = reader.read(stream, uri=name)
         if name != naming.DESCRIPTION:

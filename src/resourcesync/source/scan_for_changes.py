@@ -173,7 +173,6 @@ class _Scan:
         return rest
 
     def _record_original(self, before: _Known | None, after: Original) -> StorageError | None:
-        """Read an original that differs, and record it; return why its entry is unchanged."""
         try:
             resource, fingerprint = self._originals.measure(after)
         except OriginalChangedError as error:

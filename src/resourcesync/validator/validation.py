@@ -189,7 +189,6 @@ class Validator:
             yield results.StandaloneDocument(target, len(linked))
 
     def _first_uris(self, documents: DocumentProvider, address: str) -> tuple[str, ...]:
-        """Return the address of the first document, even if it is broken; or of several."""
         if "://" not in address:
             return (address,)
         allowed = tuple(self._access.allowed_origins)

@@ -203,7 +203,6 @@ class SiblingCache:
             return self._slowly(uri)
 
     def _open_folder(self, folder: str) -> bool:
-        """Open a folder instead of the last one; return whether it is there and published."""
         self.close()
         if not f"{folder}/".startswith(self._base):
             return False

@@ -350,7 +350,6 @@ class FileTreeOriginals(Originals):
         return MeasuredRun(resources, run.fingerprints, rest)
 
     def _hash_of_trusted(self, folder: int, name: str, fingerprint: str, length: int) -> str:
-        """Return the ``hash`` of a file that is as it was listed; empty for any other."""
         if not fingerprint:
             return ""
         try:

@@ -94,7 +94,6 @@ class PartFiles:
         return found
 
     def _copy(self, name: str, at: str, write: Callable[[bytes], object]) -> str:
-        """Write the bytes of a file, with another moment; return their SHA-256, or nothing."""
         running, is_begun = hashlib.sha256(), False
         try:
             with os.fdopen(own_files.open_path(self._folder / name), "rb") as stream:

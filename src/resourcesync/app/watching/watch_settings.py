@@ -129,7 +129,6 @@ class WatchSettings(msgspec.Struct, frozen=True, kw_only=True):
         return ConfigurationError(f"`{key}` of {name} {reason}", hint=hint)
 
     def _with_job_share(self, target: PullTarget) -> PullTarget:
-        """Return the target with its share of all requests, or less if it has a lower limit."""
         share = max(self.service.jobs // self.service.parallel, 1)
         jobs = min(target.network.jobs, share)
         return target._replace(network=structs.replace(target.network, jobs=jobs))

@@ -256,7 +256,6 @@ def _show(
 def _effective_settings(
     settings: Mapping[str, SettingValue], *, built_in: bool
 ) -> Iterator[tuple[str, SettingValue]]:
-    """Yield the settings of a pull: those of the environment, of the file, and the built-in."""
     keys = in_file(*PULL)
     for key in (*(setting for setting in settings if setting not in keys), *keys):
         variable = f"{environment.PREFIX}_PULL_{key.upper()}"

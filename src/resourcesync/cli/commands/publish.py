@@ -280,7 +280,6 @@ def _request(values: Mapping[str, Any], screen: Screen) -> "PublishRequest":
 
 
 def _input(target: str, values: Mapping[str, Any]) -> "app.inputs.PublishedInput":
-    """Return what is published; refuse options that are for inputs of other kinds."""
     kind, chosen = app.inputs.kind_of(target), _given_settings(values)
     if kind not in {app.inputs.InputKind.SYSTEM, app.inputs.InputKind.MIRROR}:
         for name in _SYSTEM_OPTIONS:
@@ -305,7 +304,6 @@ def _input(target: str, values: Mapping[str, Any]) -> "app.inputs.PublishedInput
 def _watch(
     source: "PublishedInput", asked: "PublishRequest", every: float, screen: Screen
 ) -> CommandOutcome:
-    """Publish until a signal; a signal is the normal end."""
     if asked.dry_run:
         raise ConfigurationError("--watch and --dry-run exclude each other")
     published, failed = _watch_reporters(source.target, screen)

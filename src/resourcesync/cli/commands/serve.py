@@ -200,7 +200,6 @@ def _address_warning(tree: Path, base: str, address: str) -> dict[str, object]:
 
 
 def _address_parts(address: str) -> tuple[tuple[str, str, int | None], str]:
-    """Return the server and the path of an address, as a Destination compares them."""
     try:
         parts = urlsplit(address)
         host, port = parts.hostname or "", parts.port

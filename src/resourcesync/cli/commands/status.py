@@ -287,7 +287,6 @@ def disk_space(folder: Path) -> DiskSpace | None:
 
 
 def _table(found: StatusResult, *, is_short: bool) -> CommandOutcome:
-    """Return the mirrors, the worst first, and the Sources; in short, only what is not fine."""
     ordered, now = sorted(found.mirrors, key=lambda mirror: mirror.rank), found.now
     mirrors = [mirror for mirror in ordered if not (is_short and mirror.is_fine)]
     sources = [source for source in found.sources if not (is_short and source.is_fine)]

@@ -242,7 +242,6 @@ def _sum_of_sets(ended: Sequence[PulledMirror]) -> Mapping[str, object]:
 def _change_line(
     run: str, below: str, change: LoggedChange, present_uri: Callable[[str], str]
 ) -> bytes:
-    """Return the line of a change for a program; the path begins with the folder of its set."""
     fields = change_fields(change, present_uri)
     if change.path:
         fields["path"] = f"{below}{change.path}"

@@ -57,7 +57,6 @@ class _SignalFlags:
 
 @contextmanager
 def _handling_signals(signals: _SignalFlags) -> Iterator[None]:
-    """Record signals within the block; none of them raises."""
     numbers = (signal.SIGHUP, signal.SIGINT, signal.SIGTERM)
     before = {number: signal.signal(number, signals.handle) for number in numbers}
     try:

@@ -217,7 +217,6 @@ class WatchView:
         return () if self.push is None else self.push.standings()
 
     def _intervals_of(self, seen: Mapping[str, Sequence[CheckedMirror]]) -> Mapping[Labels, float]:
-        """Return the intervals of mirrors by their own labels: each set of a mirror has one."""
         return {
             (("mirror", mirror.status.mirror),): self.intervals[name]
             for name, mirrors in seen.items()

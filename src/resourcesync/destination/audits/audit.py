@@ -226,7 +226,6 @@ class Audit:
         return self._listing_status(*difference) is not ListingStatus.GONE
 
     def _check_listed(self, copy: Copy, row: planner.ListedEntry, inspector: CopyInspector) -> None:
-        """Count the copy of a listed resource; one that the filters exclude is no fault."""
         if row.change == planner.FILTERED:
             return
         if self._listing_status(copy, row) is ListingStatus.GONE:
@@ -290,7 +289,6 @@ class Audit:
         self._add_finding(FindingKind.EXTRA, copy.uri, copy.path, reason)
 
     def _check_retained(self, copy: Copy, inspector: CopyInspector) -> str:
-        """Return what is wrong with the file of an unlisted copy that stays; else empty."""
         bad, reason = self._failed_checks.get(copy.uri), ""
         if self._method != "lists":
             bad = fixity.check_file(copy, self._method, inspector, self._suspects, self._counts)

@@ -105,7 +105,6 @@ class Recheck:
             self._state = recheck_plan.with_next_round(self._state, self._pull.now)
 
     def _listed(self, copy: Copy) -> ListedEntry:
-        """Return the entry of a copy: what is listed is what was listed when it was fetched."""
         return ListedEntry(
             uri=copy.uri,
             loc=self._pull.selection.source_uri(copy.uri),

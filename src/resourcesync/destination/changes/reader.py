@@ -372,7 +372,6 @@ def _reaches_back(history: gaps.ChangeHistory) -> bool:
 
 
 def _index_record(record: ProcessedDocument, reading: Reading) -> ProcessedDocument:
-    """Return the record of an index to store; without validators if it is outdated."""
     return record._replace(etag="", last_modified="") if reading.is_outdated else record
 
 

@@ -194,7 +194,6 @@ class ChangeListScan:
         reading.lists.append(gaps.ReadList(record, None, has_news=bool(news)))
 
     def _position_in(self, listed: Sequence[gaps.ChangeMark]) -> int | None:
-        """Return the number of changes at the first reading; ``None`` if it was another list."""
         known = self._positions.first_window
         return self._position_at_list if known is None or gaps.shares(listed, known) else None
 

@@ -300,7 +300,6 @@ class ResourceListReader:
         unread: list[errors.ResourceSyncError],
         index: str,
     ) -> None:
-        """Refuse a part that cannot be read; raise an error that is not of this part only."""
         error.evidence = (*error.evidence, ("part", uri), ("of index", index))
         if not _is_of_part(error):
             raise error

@@ -38,7 +38,6 @@ class PresentFiles:
         return is_adopted or self._use_duplicate(fetch, claims, wait)
 
     def _adopt(self, fetch: planner.Fetch, claims: Sequence[Digest]) -> bool:
-        """Adopt a file in place that is proven to be as listed; return whether there is one."""
         listed, before = fetch.listed, fetch.before
         signature = self._copies.signature(listed.path)
         if signature is None or (before is not None and before.signature == signature):

@@ -144,7 +144,6 @@ def verify_staged(listed: ListedEntry, staged: StagedCopy) -> ReceivedBytes:
 
 
 def _digest_staged(staged: StagedCopy, algorithm: str) -> Digest:
-    """Return a digest of sealed bytes that was not computed while they arrived."""
     hasher = hashlib.new(algorithm.replace("-", ""), usedforsecurity=False)
     with closing(staged.open_sealed()) as stream:
         stream.seek(0)

@@ -104,7 +104,6 @@ def apply_operations(document: Json, operations: Json) -> Json:
 
 
 def _cost(document: Json, operation: dict[str, Json]) -> int:
-    """Return the values that an operation copies, and a share of the items that it shifts."""
     name = operation["op"]
     if name == "test":
         return 0

@@ -194,7 +194,6 @@ def find_lost_changes(
 
 
 def _is_available(snapshot: CatalogueSnapshot, change: Change, contents: ResourceContents) -> bool:
-    """True if the bytes of a change are available: it is the present state, or they are stored."""
     was = change.resource
     if change.kind is ChangeKind.DELETED or contents.contains(was):
         return True
