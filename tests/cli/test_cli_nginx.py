@@ -133,6 +133,20 @@ def test_what_is_not_published_is_absent_and_a_folder_that_is_gone_is_a_fault(
         assert gone == [503, 503], "mirrors take 404 for deleted"
 
 
+@pytest.mark.parametrize("link", ["my tree/pages/same.html", "my tree"])
+def test_a_published_symbolic_link_is_not_for_nginx_alone(
+    link: str, tree: Path, said: Said
+) -> None:
+    target = tree / "shelf/1.html" if "/" in link else tree.rename(tree.parent / "elsewhere")
+    (tree.parent / link).symlink_to(target)
+    put(TABLE.format(url="http://h.example/my%20tree/").replace("all", "none"))
+    assert run(["publish", "museum", "-q"]) == 0
+
+    assert run(["config", "nginx"]) == 2
+
+    assert f"{link}, a symbolic link, with 403" in said.readouterr().err
+
+
 TWO_SETS = """
 [source.files]
 path = "www/files"

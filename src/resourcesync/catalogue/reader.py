@@ -1,6 +1,8 @@
 """Reading a catalogue's file that others may write meanwhile: it is neither locked nor written."""
 
 import os
+from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 from threading import Lock, Timer
 from typing import Final
@@ -85,6 +87,12 @@ class CatalogueReader:
     def _versions(self, query: str, *values: object) -> list[ResourceVersion]:
         with open_snapshot(self._path, CATALOGUE_FORMAT) as connection:
             return [version_of(row) for row in connection.execute(query, values)]
+
+
+def uris(path: Path) -> Iterator[str]:
+    """Yield the URIs of the resources of a catalogue, which is not written."""
+    with SqliteErrors(path, CATALOGUE_FORMAT), closing(open_reader(path, CATALOGUE_FORMAT)) as read:
+        yield from (str(uri) for (uri,) in read.execute("SELECT uri FROM resource"))
 
 
 def read_note(path: Path, key: str) -> str | None:

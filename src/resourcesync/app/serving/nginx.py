@@ -3,6 +3,7 @@
 import os
 import re
 from collections.abc import Iterable, Iterator, Sequence
+from itertools import chain
 from pathlib import Path
 from textwrap import indent
 from typing import Final, NamedTuple
@@ -12,6 +13,7 @@ from resourcesync.adapters.files.names_and_uris import MEDIA_TYPES
 from resourcesync.app import document_stores, inputs
 from resourcesync.app.configured_sources import ConfiguredSource
 from resourcesync.app.serving.published_tree import any_settings
+from resourcesync.catalogue.reader import uris
 from resourcesync.errors import ConfigurationError
 from resourcesync.source.naming import DESCRIPTION, FOLDER
 
@@ -35,7 +37,7 @@ class _Served(NamedTuple):
     base: str
     documents: str
     link: str
-    selects: bool
+    selection: tuple[str, ...]
 
 
 def server_blocks(sources: Iterable[ConfiguredSource], template: str) -> Iterator[str]:
@@ -56,10 +58,8 @@ def _block(served: Sequence[_Served], template: str) -> str:
     if parts.scheme == "https":
         listen = f"80;  # for https, let certbot add the certificate of {host}"
     sets = {re.escape(of.documents.removesuffix(FOLDER)) for of in served}
-    locations = {
-        of.base: _LOCATION.format(**of._replace(link=_link_line(of, served))._asdict())
-        for of in served
-    }
+    lines = ({**of._asdict(), "link": _link_line(of, served)} for of in served)
+    locations = {str(line["base"]): _LOCATION.format(**line) for line in lines}
     values = {
         "origin": origin,
         "host": host,
@@ -72,9 +72,17 @@ def _block(served: Sequence[_Served], template: str) -> str:
     return re.sub("@([a-z]+)@", lambda found: values[found[1]], template)
 
 
+def _linked(catalogue: Path, origin: str, root: str, places: Iterable[Path]) -> str:
+    """Return a symbolic link among the resources, or below the root on the way to a place."""
+    above = (str(path) for place in places for path in (place, *place.parents))
+    paths = (unquote(uri.removeprefix(origin), errors="surrogateescape") for uri in uris(catalogue))
+    found = chain((path for path in above if len(path) > len(root)), (root + at for at in paths))
+    return next(filter(os.path.islink, found), "")
+
+
 def _link_line(of: _Served, served: Sequence[_Served]) -> str:
     others = (other.base for other in served if other is not of and of.base.startswith(other.base))
-    is_shared = any(base == of.base or of.selects for base in others)
+    is_shared = any(base == of.base or of.selection for base in others)
     return _NO_LINK if is_shared else _LINK.format(link=of.link)
 
 
@@ -90,6 +98,7 @@ def _served(source: ConfiguredSource) -> _Served:
     names, kind = settings.names, inputs.kind_of(source.path)
     out, site = (Path(os.path.normpath(Path(home, of))) for of in (settings.out, settings.site))
     tree = Path(home) if kind is inputs.InputKind.FOLDER else out
+    origin = names.base_uri.removesuffix(urlsplit(names.base_uri).path)
     addresses = (names.base_uri, names.documents_uri, names.uri(DESCRIPTION))
     base, documents, description = (unquote(urlsplit(uri).path) for uri in addresses)
     root = str(tree).removesuffix(base.rstrip("/"))
@@ -99,12 +108,14 @@ def _served(source: ConfiguredSource) -> _Served:
         description: (site if settings.site else out) / DESCRIPTION,
     }
     misplaced = [str(file) for path, file in files.items() if Path(f"{root}{path}") != file]
+    linked = "" if misplaced else _linked(catalogue, origin, root, files.values())
     reasons = {
         "its documents are in a store": document_stores.is_store(settings.out),
         "a mirror has its own names of files": kind is inputs.InputKind.MIRROR,
         "it has public versions": settings.versions,
         "it has a hub of its own": any(hub.startswith(names.base_uri) for hub in settings.hubs),
         f"{''.join(misplaced[:1])} is not at the path of its address": bool(misplaced),
+        f"it answers {linked}, a symbolic link, with 403": bool(linked),
         f"nginx has no way to write {root + documents!r}": _UNSAFE.search(root + documents + base),
     }
     for reason, is_true in reasons.items():
@@ -113,7 +124,5 @@ def _served(source: ConfiguredSource) -> _Served:
                 f"nginx alone cannot serve {source.name}: {reason}",
                 hint="put nginx in front of `resourcesync serve`, as the page about serve shows",
             )
-    origin = names.base_uri.removesuffix(urlsplit(names.base_uri).path)
-    selects = bool(settings.include or settings.exclude)
     link = urlsplit(names.documents_uri).path
-    return _Served(origin, root or "/", base, documents, link, selects)
+    return _Served(origin, root or "/", base, documents, link, settings.include + settings.exclude)
