@@ -412,17 +412,15 @@ def _form_phrase(field: Field) -> str:
 
 
 def _from_keyword(field: Field, value: object) -> Any:
-    if value is None:
-        if not field.may_be_none and not field.setting.is_clearable:
-            raise ConfigurationError("must not be None")
-        return field.nothing if field.setting.is_clearable else None
+    if value == "" and field.setting.is_clearable:
+        return field.nothing
     if field.is_flag:
         return _typed(value, bool, "must be true or false")
     if field.is_many:
         if isinstance(value, str) or not isinstance(value, Iterable):
             raise ConfigurationError("must be a list of strings", hint=f'{field.name}=["…"]')
         return without_empty(field, tuple(field.parse(str(each)) for each in value))
-    return without_empty(field, _one_from_keyword(field, value))
+    return _one_from_keyword(field, value)
 
 
 def _one_from_keyword(field: Field, value: object) -> Any:
