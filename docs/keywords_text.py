@@ -39,7 +39,7 @@ _TYPES: Final = {
     MOMENT: "datetime | timedelta | str",
 }
 _REQUESTS: Final = {
-    "set_name": "str",
+    "set_name": "int | str",
     "proxy": "str",
     "proxy_auth": "tuple[str, str]",
     "ca_file": "str | os.PathLike[str]",

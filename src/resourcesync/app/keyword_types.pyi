@@ -29,7 +29,7 @@ class MirrorOptions(TypedDict, total=False):
     links: Sequence[str] | None
     allow_origins: Sequence[str] | None
     mapper: str | None
-    set_name: str | None
+    set_name: int | str | None
     proxy: str | None
     proxy_auth: tuple[str, str] | None
     ca_file: str | os.PathLike[str] | None

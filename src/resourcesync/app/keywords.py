@@ -3,7 +3,6 @@
 Type checkers read ``keyword_types.pyi``, which `docs/generate.py` makes from the same structs.
 """
 
-import os
 import re
 import textwrap
 from collections.abc import Mapping
@@ -13,12 +12,12 @@ from typing import Any, Final, cast
 import msgspec
 from msgspec import structs
 
-from resourcesync.app.fetchers import fetch_settings
+from resourcesync.app.fetchers import checked_network, fetch_settings
 from resourcesync.destination.options import PullOptions
 from resourcesync.errors import ConfigurationError
 from resourcesync.model.settings import DURATION, SIZE
 from resourcesync.settings.mirror import Network
-from resourcesync.settings.schema import Field, fields_of, from_keywords
+from resourcesync.settings.schema import Field, convert_argument, fields_of, from_keywords
 from resourcesync.source.publication_settings import PublicationSettings
 
 _UNITS: Final = {
@@ -88,20 +87,17 @@ def mirror_settings(options: Mapping[str, Any]) -> tuple[PullOptions, Network]:
     if isinstance(since, datetime) and since.tzinfo is None:
         raise ConfigurationError("since has no time zone", hint="since=datetime(…, tzinfo=UTC)")
     own = {name: value for name, value in given.items() if name not in OF_REQUESTS}
-    pull = PullOptions(**from_keywords(PullOptions, own), set_name=given.get("set_name", ""))
+    name = convert_argument("set_name", given.get("set_name", ""), int | str)
+    pull = PullOptions(**from_keywords(PullOptions, own), set_name=str(name))
     return pull, _network(given, pull)
 
 
 def _network(given: Mapping[str, Any], options: PullOptions) -> Network:
-    network: Network = given.get("network", Network())
+    network = checked_network(given.get("network"))
     allowed = (*network.allow_origins, *(options.allow_origins or ()))
-    chosen = structs.replace(
-        network,
-        allow_origins=tuple(dict.fromkeys(allowed)),
-        proxy=given.get("proxy", network.proxy),
-        proxy_auth=given.get("proxy_auth", network.proxy_auth),
-        ca_file=os.fspath(given.get("ca_file", network.ca_file)),
-    )
+    own = {name: given[name] for name in ("proxy", "proxy_auth") if name in given}
+    own |= from_keywords(Network, {name: given[name] for name in ("ca_file",) if name in given})
+    chosen = structs.replace(network, allow_origins=tuple(dict.fromkeys(allowed)), **own)
     fetch_settings(chosen, "")  # so that a mistake is reported where it was made
     return chosen
 

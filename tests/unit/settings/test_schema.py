@@ -117,6 +117,12 @@ def test_the_library_takes_what_the_command_line_takes() -> None:
         ({"since": 5}, "must be a datetime or a timedelta"),
         ({"mapper": 5}, "must be a string"),
         ({"include": "/a/**"}, "must be a list of strings"),
+        ({"include": [1]}, r"include=\[1\] must be a list of strings"),
+        ({"set_name": 1.5}, "set_name=1.5: Expected"),
+        ({"network": {}}, "network must be a Network"),
+        ({"proxy": 1}, "proxy: is wrong"),
+        ({"proxy_auth": ("me", 5)}, "proxy_auth: Expected"),
+        ({"ca_file": 5}, "ca_file=5 must be a string"),
         ({"since": datetime(2026, 1, 1)}, "since has no time zone"),  # noqa: DTZ001 - the mistake
     ],
 )
@@ -134,6 +140,7 @@ def test_a_wrong_keyword_is_refused_by_its_name(options: dict[str, Any], message
         ({"max_size": ""}, "max_size", None),
         ({"since": ""}, "since", None),
         ({"trash": 30}, "trash", 30.0),
+        ({"set_name": 2}, "set_name", "2"),
         ({"max_delete": 250}, "max_delete", Limit(number=250)),
     ],
 )
@@ -148,3 +155,21 @@ def test_none_means_not_given_for_each_keyword() -> None:
 
     assert mirror_settings(nothing) == mirror_settings({})
     assert publisher_settings(dict.fromkeys(PublisherOptions.__annotations__), "Publisher") == {}
+
+
+@pytest.mark.parametrize(
+    ("values", "message"),
+    [
+        ({"retries": 1.5}, "retries: must be a whole number"),
+        ({"jobs": 0}, "jobs: must be from 1 to 1000"),
+        ({"timeout": -1}, "timeout: is negative"),
+        ({"robots": "no"}, "robots: must be one of obey, ignore"),
+        ({"headers": {"A": "b"}}, "headers: Expected `array`, got `object`"),
+        ({"credentials": ["me"]}, "credentials: Expected"),
+    ],
+)
+def test_a_wrong_setting_of_requests_is_refused_where_it_is_written(
+    values: dict[str, Any], message: str
+) -> None:
+    with pytest.raises(ConfigurationError, match=message):
+        Network(**values)
