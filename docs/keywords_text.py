@@ -39,9 +39,9 @@ _TYPES: Final = {
     MOMENT: "datetime | timedelta | str",
 }
 _REQUESTS: Final = {
-    "set_name": "str",
-    "proxy": "str | None",
-    "proxy_auth": "tuple[str, str] | None",
+    "set_name": "int | str",
+    "proxy": "str",
+    "proxy_auth": "tuple[str, str]",
     "ca_file": "str | os.PathLike[str]",
     "network": "Network",
 }
@@ -55,7 +55,7 @@ def module() -> str:
 
 def _class(name: str, schema: type[msgspec.Struct], more: dict[str, str]) -> str:
     declared = [*map(_declaration, keyword_fields(schema))]
-    declared += [f"    {key}: {kind}" for key, kind in more.items()]
+    declared += [f"    {key}: {kind} | None" for key, kind in more.items()]
     return "\n".join([f"class {name}(TypedDict, total=False):", *declared, ""])
 
 
@@ -79,5 +79,4 @@ def _types(field: Field) -> Iterator[str]:
         yield "bool"
     else:
         yield one
-    if field.may_be_none:
-        yield "None"
+    yield "None"

@@ -51,6 +51,13 @@ def open_fetcher(
         yield fetcher
 
 
+def checked_network(given: object) -> Network:
+    """Return the settings of requests that a caller gave."""
+    if not isinstance(given, Network | None):
+        raise ConfigurationError("network must be a Network", hint="network=Network(jobs=4)")
+    return given or Network()
+
+
 def fetch_settings(network: Network, source: str) -> FetchSettings:
     """Return the fetcher's settings for a Source."""
     home = origin_of(source) if source else ""

@@ -8,60 +8,60 @@ from typing import Literal, TypedDict
 from resourcesync.settings.mirror import Network
 
 class MirrorOptions(TypedDict, total=False):
-    prune: bool
-    lists_only: bool
+    prune: bool | None
+    lists_only: bool | None
     delete: Literal["auto", "signalled", "absent", "never"] | None
-    max_delete: int | str
-    trash: float | str
-    verify: Literal["strict", "lenient"]
-    dumps: Literal["auto", "never", "always"]
+    max_delete: int | str | None
+    trash: float | str | None
+    verify: Literal["strict", "lenient"] | None
+    dumps: Literal["auto", "never", "always"] | None
     accept_missing: bool | None
-    changes_only: bool
+    changes_only: bool | None
     recheck: float | str | None
-    fail_fast: bool
+    fail_fast: bool | None
     max_duration: float | str | None
     max_bytes: int | str | None
-    include: Sequence[str]
-    exclude: Sequence[str]
-    types: Sequence[str]
+    include: Sequence[str] | None
+    exclude: Sequence[str] | None
+    types: Sequence[str] | None
     max_size: int | str | None
     since: datetime | timedelta | str | None
-    links: Sequence[str]
-    allow_origins: Sequence[str]
-    mapper: str
-    set_name: str
+    links: Sequence[str] | None
+    allow_origins: Sequence[str] | None
+    mapper: str | None
+    set_name: int | str | None
     proxy: str | None
     proxy_auth: tuple[str, str] | None
-    ca_file: str | os.PathLike[str]
-    network: Network
+    ca_file: str | os.PathLike[str] | None
+    network: Network | None
 
 class PublisherOptions(TypedDict, total=False):
-    max_entries: int
-    max_bytes: int | str
-    change_lists: Literal["append", "per-run", "archive"]
-    rotate: float | str
+    max_entries: int | None
+    max_bytes: int | str | None
+    change_lists: Literal["append", "per-run", "archive"] | None
+    rotate: float | str | None
     keep: float | str | None
-    resource_list: bool
-    rebase_every: float | str
-    rebase_up_to: int
-    archive: float | str
-    dialect: Literal["1.1", "1.0", "0.9.1", "0.9", "0.6", "0.5"]
-    sitemap: bool
-    hubs: Sequence[str]
-    url: str
-    out: str
-    site: str
-    include: Sequence[str]
-    exclude: Sequence[str]
-    hashes: Sequence[Literal["sha-256", "sha-512", "sha-384", "sha-224", "sha-1", "md5"]]
-    described_by: str
-    robots: bool
-    notify: bool
-    links: Sequence[str]
-    max_package: int | str
-    versions: bool
-    versions_in: str
-    versions_keep: float | str
-    versions_least: int
-    versions_max_bytes: int | str
-    patches: bool
+    resource_list: bool | None
+    rebase_every: float | str | None
+    rebase_up_to: int | None
+    archive: float | str | None
+    dialect: Literal["1.1", "1.0", "0.9.1", "0.9", "0.6", "0.5"] | None
+    sitemap: bool | None
+    hubs: Sequence[str] | None
+    url: str | None
+    out: str | None
+    site: str | None
+    include: Sequence[str] | None
+    exclude: Sequence[str] | None
+    hashes: Sequence[Literal["sha-256", "sha-512", "sha-384", "sha-224", "sha-1", "md5"]] | None
+    described_by: str | None
+    robots: bool | None
+    notify: bool | None
+    links: Sequence[str] | None
+    max_package: int | str | None
+    versions: bool | None
+    versions_in: str | None
+    versions_keep: float | str | None
+    versions_least: int | None
+    versions_max_bytes: int | str | None
+    patches: bool | None

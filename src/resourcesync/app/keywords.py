@@ -3,22 +3,21 @@
 Type checkers read ``keyword_types.pyi``, which `docs/generate.py` makes from the same structs.
 """
 
-import os
 import re
 import textwrap
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from datetime import datetime
 from typing import Any, Final, cast
 
 import msgspec
 from msgspec import structs
 
-from resourcesync.app.fetchers import fetch_settings
+from resourcesync.app.fetchers import checked_network, fetch_settings
 from resourcesync.destination.options import PullOptions
 from resourcesync.errors import ConfigurationError
 from resourcesync.model.settings import DURATION, SIZE
 from resourcesync.settings.mirror import Network
-from resourcesync.settings.schema import Field, fields_of, from_keywords
+from resourcesync.settings.schema import Field, convert_argument, fields_of, from_keywords
 from resourcesync.source.publication_settings import PublicationSettings
 
 _UNITS: Final = {
@@ -30,7 +29,7 @@ _EXIT: Final = re.compile(r" \(exit \d+\)|, exit \d+(?=\.)")
 OF_REQUESTS: Final = {
     "set_name": "One of several sets: its URI, name or number; stored with the mirror.",
     "proxy": 'Proxy for all servers, such as ``"http://proxy.example:3128"``; ``""`` for none;'
-    " ``None`` for those of the environment (``HTTP_PROXY``, ``HTTPS_PROXY``, ``ALL_PROXY``,"
+    " by default those of the environment (``HTTP_PROXY``, ``HTTPS_PROXY``, ``ALL_PROXY``,"
     " ``NO_PROXY``).",
     "proxy_auth": "User and password for the proxy; they are sent to nothing else.",
     "ca_file": "PEM file of the trusted authorities, in place of the system's.",
@@ -67,52 +66,50 @@ def _keywords(
 
 MirrorOptions = _keywords(
     "MirrorOptions",
-    "The keyword arguments of `Mirror`: the settings of a pull, as in the configuration file.",
+    "The keyword arguments of `Mirror`: the settings of a pull, as in the configuration file."
+    " ``None`` is as if not given.",
     PullOptions,
     OF_REQUESTS,
 )
 PublisherOptions = _keywords(
     "PublisherOptions",
-    "The keyword arguments of `Publisher`. Those that are not given are as the last time.",
+    "The keyword arguments of `Publisher`. Those not given, or ``None``, are as the last time.",
     PublicationSettings,
     {},
 )
 
 
-def mirror_settings(given: Mapping[str, Any]) -> tuple[PullOptions, Network]:
+def mirror_settings(options: Mapping[str, Any]) -> tuple[PullOptions, Network]:
     """Return the options of a pull, and the settings of requests."""
-    check_names(given, MirrorOptions.__annotations__, "Mirror")
+    given = _given(options, MirrorOptions, "Mirror")
     since = given.get("since")
     if isinstance(since, datetime) and since.tzinfo is None:
         raise ConfigurationError("since has no time zone", hint="since=datetime(…, tzinfo=UTC)")
     own = {name: value for name, value in given.items() if name not in OF_REQUESTS}
-    options = PullOptions(**from_keywords(PullOptions, own), set_name=given.get("set_name", ""))
-    return options, _network(given, options)
+    name = convert_argument("set_name", given.get("set_name", ""), int | str)
+    pull = PullOptions(**from_keywords(PullOptions, own), set_name=str(name))
+    return pull, _network(given, pull)
 
 
 def _network(given: Mapping[str, Any], options: PullOptions) -> Network:
-    network: Network = given.get("network", Network())
+    network = checked_network(given.get("network"))
     allowed = (*network.allow_origins, *(options.allow_origins or ()))
-    chosen = structs.replace(
-        network,
-        allow_origins=tuple(dict.fromkeys(allowed)),
-        proxy=given.get("proxy", network.proxy),
-        proxy_auth=given.get("proxy_auth", network.proxy_auth),
-        ca_file=os.fspath(given.get("ca_file", network.ca_file)),
-    )
+    own = {name: given[name] for name in ("proxy", "proxy_auth") if name in given}
+    own |= from_keywords(Network, {name: given[name] for name in ("ca_file",) if name in given})
+    chosen = structs.replace(network, allow_origins=tuple(dict.fromkeys(allowed)), **own)
     fetch_settings(chosen, "")  # so that a mistake is reported where it was made
     return chosen
 
 
 def publisher_settings(options: object, call: str) -> dict[str, object]:
     """Return the settings of a publication that were given, by their names."""
-    given = cast("Mapping[str, object]", options)
-    check_names(given, PublisherOptions.__annotations__, call)
-    return from_keywords(PublicationSettings, given)
+    return from_keywords(PublicationSettings, _given(options, PublisherOptions, call))
 
 
-def check_names(given: Mapping[str, object], known: Iterable[str], what: str) -> None:
-    """Refuse an argument that does not exist, as Python does."""
-    unknown = sorted(given.keys() - set(known))
+def _given(options: object, known: type, call: str) -> dict[str, Any]:
+    """Return the arguments that are not None; refuse one that does not exist, as Python does."""
+    named = cast("Mapping[str, Any]", options)
+    unknown = sorted(named.keys() - known.__annotations__.keys())
     if unknown:
-        raise TypeError(f"{what}() got an unexpected keyword argument {unknown[0]!r}")
+        raise TypeError(f"{call}() got an unexpected keyword argument {unknown[0]!r}")
+    return {name: value for name, value in named.items() if value is not None}

@@ -9,7 +9,7 @@ import msgspec
 from resourcesync import errors
 from resourcesync.adapters.system import SystemClock
 from resourcesync.app.document_access import network_documents
-from resourcesync.app.fetchers import open_fetcher
+from resourcesync.app.fetchers import checked_network, open_fetcher
 from resourcesync.discovery.document_fetcher import DocumentFetcher
 from resourcesync.discovery.links import own_sitemaps
 from resourcesync.discovery.resolver import absolute
@@ -20,6 +20,7 @@ from resourcesync.documents.reader import Document
 from resourcesync.model.entries import Change, Part, Resource
 from resourcesync.ports import CancelToken
 from resourcesync.settings.mirror import Network
+from resourcesync.settings.schema import convert_argument
 
 
 class Source(msgspec.Struct, frozen=True, kw_only=True):
@@ -130,7 +131,7 @@ def _open_document(documents: DocumentFetcher, uri: str) -> Iterator[Document]:
         yield fetched.open()
 
 
-def discover(address: str, *, set_name: str = "", network: Network | None = None) -> Source:
+def discover(address: str, *, set_name: str | int = "", network: Network | None = None) -> Source:
     """Find the lists of a Source from any address of it.
 
     Args:
@@ -150,11 +151,10 @@ def discover(address: str, *, set_name: str = "", network: Network | None = None
         >>> [resource.uri for resource in source.resources()]
         ['https://museum.example/objects/1.txt', 'https://museum.example/objects/2.txt']
     """
-    chosen = network or Network()
+    requested = str(convert_argument("set_name", set_name, int | str))
+    chosen, choice = checked_network(network), SetChoice(requested=requested)
     with _open_network(address, chosen) as documents:
-        lists = discover_lists(
-            documents, address, choice=SetChoice(requested=set_name), allowed=chosen.allow_origins
-        )
+        lists = discover_lists(documents, address, choice=choice, allowed=chosen.allow_origins)
         return Source(address=address, lists=lists, network=chosen)
 
 
@@ -170,6 +170,6 @@ def offered_sets(address: str, *, network: Network | None = None) -> tuple[Offer
         DocumentError: A document cannot be used.
         ConfigurationError: The address is not an http or https URI.
     """
-    chosen = network or Network()
+    chosen = checked_network(network)
     with _open_network(address, chosen) as documents:
         return find_sets(documents, address, allowed=chosen.allow_origins)

@@ -12,6 +12,7 @@ from typing import BinaryIO, Final
 from resourcesync.adapters.offline_documents import LocalDocuments, find_documents
 from resourcesync.adapters.system import SystemClock
 from resourcesync.app import document_access
+from resourcesync.app.fetchers import checked_network
 from resourcesync.errors import ResourceSyncError
 from resourcesync.model.settings import RuleProfile
 from resourcesync.ports import CancelToken
@@ -61,7 +62,7 @@ def validate(
         size = None if sample is None else SampleSize(count=sample)
         judgement = ValidationOptions(profile=chosen, live=live, sample=size)
         cancel = CancelToken(SystemClock())
-        judge = new_validator(judgement, network=network or Network(), cancel=cancel)
+        judge = new_validator(judgement, network=checked_network(network), cancel=cancel)
         return _validate_target(judge, os.fspath(target))
     return _validate_bytes(target, chosen)
 

@@ -5,7 +5,6 @@ from typing import Annotated, Literal
 
 import msgspec
 
-from resourcesync.errors import ConfigurationError
 from resourcesync.model.settings import (
     ALLOW_ORIGIN,
     BINDING,
@@ -23,6 +22,7 @@ from resourcesync.model.settings import (
     Setting,
     whole,
 )
+from resourcesync.settings.schema import check_values
 
 _T, _N = Section.TRANSFER, Section.NETWORK
 
@@ -37,6 +37,9 @@ class Credentials(msgspec.Struct, frozen=True, kw_only=True):
 
     origin: str = ""
     fields: tuple[tuple[str, str], ...] = ()
+
+    def __post_init__(self) -> None:
+        check_values(self)
 
     def __repr__(self) -> str:
         return f"Credentials(origin={self.origin!r})"
@@ -69,8 +72,7 @@ class Network(RequestSettings, frozen=True, kw_only=True):
     proxy_auth: tuple[str, str] | None = None
 
     def __post_init__(self) -> None:
-        if self.robots not in {"obey", "ignore"}:
-            raise ConfigurationError(f"robots={self.robots!r} must be one of obey, ignore")
+        check_values(self)
 
     def __repr__(self) -> str:
         """Return a text without secrets."""

@@ -16,7 +16,7 @@ from types import NoneType, UnionType
 from typing import Any, Final, Literal, NamedTuple, TypeVar, Union, get_args, get_origin
 
 import msgspec
-from msgspec import UnsetType
+from msgspec import UnsetType, structs
 
 from resourcesync.errors import ConfigurationError
 from resourcesync.model import settings
@@ -47,13 +47,24 @@ def convert_argument(name: str, value: object, kind: Any) -> Any:
     try:
         return msgspec.convert(value, kind)
     except msgspec.ValidationError as error:
-        words = [*kind] if isinstance(kind, EnumType) else get_args(kind)
-        is_word = words and all(isinstance(word, str) for word in words)
-        form = f"one of {', '.join(words)}" if is_word else ""
+        words, given = ", ".join(_choices(kind)), f"{name}={value!r:.200}"
         raise ConfigurationError(
-            f"{name}={value!r:.200} must be {form}" if form else f"{name}={value!r:.200}: {error}",
-            hint=f"use {form}" if form else "",
+            f"{given} must be one of {words}" if words else f"{given}: {error}",
+            hint=f"use one of {words}" if words else "",
         ) from error
+
+
+def check_values(values: msgspec.Struct) -> None:
+    """Refuse a value that is not of its field's type, or beyond its limits; none is shown."""
+    fields = {field.name: field for field in fields_of(type(values)).values()}
+    for name, _, kind, *_ in map(structs.astuple, structs.fields(values)):
+        value = getattr(values, name)
+        try:
+            if name in fields and (fields[name].choices or isinstance(value, int | float)):
+                _one_from_keyword(fields[name], value)
+            msgspec.convert(os.fspath(value) if isinstance(value, os.PathLike) else value, kind)
+        except (msgspec.ValidationError, ConfigurationError) as error:
+            raise ConfigurationError(f"{name}: {error}") from None
 
 
 def parse_duration(text: str) -> float:
@@ -391,7 +402,7 @@ def from_keywords(schema: type[msgspec.Struct], given: Mapping[str, object]) -> 
     found = {}
     for name, value in given.items():
         try:
-            found[name] = _from_keyword(fields[name], value) if name in fields else value
+            found[name] = _from_keyword(fields[name], value)
         except ConfigurationError as error:
             raise ConfigurationError(
                 f"{name}={value!r} {error.message}",
@@ -410,31 +421,25 @@ def _form_phrase(field: Field) -> str:
     return "a whole number" if field.is_whole else "a string"
 
 
-def _from_keyword(field: Field, value: object) -> Any:
-    if value is None:
-        if not field.may_be_none and not field.setting.is_clearable:
-            raise ConfigurationError("must not be None")
-        return field.nothing if field.setting.is_clearable else None
+def _from_keyword(field: Field, value: Any) -> Any:
+    if value == "" and field.setting.is_clearable:
+        return field.nothing
     if field.is_flag:
         return _typed(value, bool, "must be true or false")
     if field.is_many:
-        if isinstance(value, str) or not isinstance(value, Iterable):
+        is_one = isinstance(value, str) or not isinstance(value, Iterable)
+        texts: list[Any] = [None] if is_one else [*value]
+        if not all(isinstance(text, str) for text in texts):
             raise ConfigurationError("must be a list of strings", hint=f'{field.name}=["…"]')
-        return without_empty(field, tuple(field.parse(str(each)) for each in value))
-    return without_empty(field, _one_from_keyword(field, value))
+        return without_empty(field, tuple(map(field.parse, texts)))
+    return _one_from_keyword(field, value)
 
 
 def _one_from_keyword(field: Field, value: object) -> Any:
-    if field.choices or field.form in {
-        settings.TEXT,
-        settings.FILE,
-        settings.FOLDER,
-        settings.PLACE,
-    }:
+    if field.choices or not (field.has_syntax or field.is_whole):
         text = os.fspath(value) if isinstance(value, os.PathLike) else value
         if not isinstance(text, str):
-            known = f"one of {', '.join(field.choices)}" if field.choices else "a string"
-            raise ConfigurationError(f"must be {known}")
+            raise ConfigurationError(f"must be {_form_phrase(field)}")
         return field.parse(text) if field.choices else os.fspath(field.parse(text))
     if isinstance(value, str):
         return field.parse(value)

@@ -6,7 +6,13 @@ from typing import Any, get_type_hints
 import msgspec
 import pytest
 
-from resourcesync.app.keywords import OF_REQUESTS, MirrorOptions, PublisherOptions, mirror_settings
+from resourcesync.app.keywords import (
+    OF_REQUESTS,
+    MirrorOptions,
+    PublisherOptions,
+    mirror_settings,
+    publisher_settings,
+)
 from resourcesync.destination.options import PullOptions
 from resourcesync.errors import ConfigurationError
 from resourcesync.model.settings import Limit
@@ -103,16 +109,20 @@ def test_the_library_takes_what_the_command_line_takes() -> None:
         ({"max_bytes": -1}, "max_bytes=-1 is negative"),
         ({"delete": "all"}, "delete='all' must be one of auto"),
         ({"delete": False}, "delete=False must be one of auto"),
-        ({"verify": None}, "verify=None must not be None"),
         ({"verify": 5}, "verify=5 must be one of strict"),
         ({"fail_fast": 1}, "fail_fast=1 must be true or false"),
-        ({"max_delete": None}, "must not be None"),
         ({"max_bytes": [1]}, "must be a number"),
         ({"max_bytes": True}, "must be a number"),
         ({"trash": b"5"}, "must be a number"),
         ({"since": 5}, "must be a datetime or a timedelta"),
         ({"mapper": 5}, "must be a string"),
         ({"include": "/a/**"}, "must be a list of strings"),
+        ({"include": [1]}, r"include=\[1\] must be a list of strings"),
+        ({"set_name": 1.5}, "set_name=1.5: Expected"),
+        ({"network": {}}, "network must be a Network"),
+        ({"proxy": 1}, "proxy: is wrong"),
+        ({"proxy_auth": ("me", 5)}, "proxy_auth: Expected"),
+        ({"ca_file": 5}, "ca_file=5 must be a string"),
         ({"since": datetime(2026, 1, 1)}, "since has no time zone"),  # noqa: DTZ001 - the mistake
     ],
 )
@@ -124,13 +134,13 @@ def test_a_wrong_keyword_is_refused_by_its_name(options: dict[str, Any], message
 @pytest.mark.parametrize(
     ("options", "name", "value"),
     [
-        ({"include": None}, "include", ()),
+        ({"include": ()}, "include", ()),
         ({"include": [""]}, "include", ()),
+        ({"exclude": ""}, "exclude", ()),
         ({"max_size": ""}, "max_size", None),
-        ({"max_size": None}, "max_size", None),
         ({"since": ""}, "since", None),
-        ({"accept_missing": None}, "accept_missing", None),
         ({"trash": 30}, "trash", 30.0),
+        ({"set_name": 2}, "set_name", "2"),
         ({"max_delete": 250}, "max_delete", Limit(number=250)),
     ],
 )
@@ -138,3 +148,28 @@ def test_a_keyword_means_what_it_means_on_the_command_line(
     options: dict[str, Any], name: str, value: object
 ) -> None:
     assert getattr(mirror_settings(options)[0], name) == value
+
+
+def test_none_means_not_given_for_each_keyword() -> None:
+    nothing = dict.fromkeys(MirrorOptions.__annotations__)
+
+    assert mirror_settings(nothing) == mirror_settings({})
+    assert publisher_settings(dict.fromkeys(PublisherOptions.__annotations__), "Publisher") == {}
+
+
+@pytest.mark.parametrize(
+    ("values", "message"),
+    [
+        ({"retries": 1.5}, "retries: must be a whole number"),
+        ({"jobs": 0}, "jobs: must be from 1 to 1000"),
+        ({"timeout": -1}, "timeout: is negative"),
+        ({"robots": "no"}, "robots: must be one of obey, ignore"),
+        ({"headers": {"A": "b"}}, "headers: Expected `array`, got `object`"),
+        ({"credentials": ["me"]}, "credentials: Expected"),
+    ],
+)
+def test_a_wrong_setting_of_requests_is_refused_where_it_is_written(
+    values: dict[str, Any], message: str
+) -> None:
+    with pytest.raises(ConfigurationError, match=message):
+        Network(**values)
