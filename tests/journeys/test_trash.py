@@ -24,20 +24,21 @@ def trash_of(world: World[PublishedSource]) -> Iterator[tuple[Trash, list[TrashR
     with MirrorFolder(world.folder, world.clock) as mirror:
         assert mirror.copies is not None
         assert mirror.state is not None
+        held = world.folder / ".resourcesync/trash"
         trash = Trash(
             copies=world.home.before(mirror.copies),
             state=world.home.before(mirror.state),
             clock=world.clock,
             purge=mirror.copies.purge,
-            size=lambda place: len((world.folder / ".resourcesync/trash" / place).read_bytes()),
+            size=lambda at: (held / at).stat().st_size if (held / at).exists() else None,
             report=lambda event, fields: world.events.append((event, fields)),
         )
         yield trash, list(mirror.state.trash_by_path())
 
 
-def restore(world: World[PublishedSource]) -> TrashResult:
+def restore(world: World[PublishedSource], *, dry_run: bool = False) -> TrashResult:
     with trash_of(world) as (trash, rows):
-        return trash.restore(rows)
+        return trash.restore(rows, dry_run=dry_run)
 
 
 def in_trash(world: World[PublishedSource]) -> list[Path]:
@@ -64,6 +65,8 @@ def test_a_restoring_that_is_killed_loses_nothing_and_is_ended_by_the_next(
         world = emptied
         with killed(world.home, writes, how=how) as fuse:
             restore(world)
+        foreseen = restore(world, dry_run=True)
+        assert foreseen.failed == 0
         there = {path.name[17:]: path.read_bytes() for path in in_trash(world)}
         placed = {
             name[8:]: body for name, body in world.home.files_on_disk().items() if name in GONE
@@ -127,6 +130,19 @@ def test_what_cannot_be_put_in_place_does_not_stop_the_others(
 
     assert (done.files, done.failed) == (2, 1)
     assert len(in_trash(world)) == 1
+
+
+def test_an_equal_file_that_a_pull_fetched_is_in_the_way_as_the_dry_run_says(
+    emptied: World[PublishedSource],
+) -> None:
+    (body,) = (path.read_text() for path in in_trash(emptied) if path.name[17:] == GONE[0][8:])
+    emptied.source.publish_file(GONE[0], body)
+    emptied.pull()
+
+    for dry_run in (True, False):
+        done = restore(emptied, dry_run=dry_run)
+        assert (done.files, done.failed) == (2, 1)
+    assert len(in_trash(emptied)) == 1
 
 
 def test_the_place_of_another_spelling_with_the_same_content_is_taken(tmp_path: Path) -> None:

@@ -172,8 +172,7 @@ class Destination:
         """Return the options with what is stored; and true if only a baseline can apply them."""
         known, stored = self._sync_state.filters, self._sync_state.stored_options
         options = options.with_stored(known, stored, self._dependencies.clock.now())
-        was_vouched = stored is None or stored.delete == "absent"
-        is_other = options.delete == "absent" and not was_vouched  # lists read before count, too
+        is_other = stored is not None and stored.delete != options.delete == "absent"
         return options, options.prune or is_other or known not in (None, options.filters)
 
     def _find_lists(self, options: PullOptions) -> known_lists.SourcePlace:

@@ -13,6 +13,7 @@ import msgspec
 from resourcesync.destination.deletion import TRASHING
 from resourcesync.destination.options import Dependencies
 from resourcesync.destination.pending_tasks import RESTORED, pending_delete, quarantine_warning
+from resourcesync.destination.planner import is_restored
 from resourcesync.destination.sync_state import SyncState
 from resourcesync.destination.transfers.verification import check_installed
 from resourcesync.errors import StorageError
@@ -91,17 +92,18 @@ class Trash(msgspec.Struct, kw_only=True):
         return self._result
 
     def _count_restorable(self, row: TrashRow) -> None:
-        size, copies = self.size(row.place), self.copies
+        size = self.size(row.place)
         if not (row.path and row.uri):
             self._fail(row, *_NO_PLACE)
         elif size is None:
-            self._fail(row, *_GONE)
-        elif copies.signature(row.path) is not None:
-            self._fail(row, *_OCCUPIED)
-        elif self.state.copy(row.uri) is not None:
-            self._fail(row, *_NEWER)
+            self._check_gone(row)
         else:
-            self._count(row, size)
+            length, digests = self.copies.digest(row.path, _algorithms(row)) or (-1, ())
+            is_same = length == size and not disagree(parse_digests(row.digests), digests)
+            if obstacle := self._obstacle(row, is_same=is_same):
+                self._fail(row, *obstacle)
+            else:
+                self._count(row, size)
 
     def _prepare(self, row: TrashRow, group: list[_StagedRestore]) -> None:
         """Stage a file into the group to be installed, or report why it cannot be."""
@@ -109,12 +111,10 @@ class Trash(msgspec.Struct, kw_only=True):
         if not (row.path and row.uri):
             self._fail(row, *_NO_PLACE)
             return
-        claims = usable(parse_digests(row.digests))
-        algorithms = sorted({_ALGORITHM, *(digest.algorithm for digest in claims)})
+        algorithms = _algorithms(row)
         staged = copies.stage_trashed(row.place, algorithms)
         if staged is None:  # a row without a file is dropped
-            if state.copy(row.uri) is None:
-                self._fail(row, *_GONE)
+            self._check_gone(row)
             self._drop([row])
             return
         length, digests = staged.seal()
@@ -122,22 +122,32 @@ class Trash(msgspec.Struct, kw_only=True):
             staged.discard()
             self._fail(row, _ALTERED, f"{_WRONG_BYTES}: .resourcesync/trash/{row.place}")
             return
-        present, known = copies.signature(row.path), state.copy(row.uri)
-        is_same = present is not None and copies.digest(row.path, algorithms) == (length, digests)
-        if is_same and known is None and self._is_of_another(row):
-            staged.discard()
-            self._fail(row, *_OCCUPIED)
-            return
-        if known is None and (present is None or is_same):
+        is_same = copies.digest(row.path, algorithms) == (length, digests)
+        obstacle = self._obstacle(row, is_same=is_same)
+        if obstacle is None and state.copy(row.uri) is None:
             copy = self._copy(row, length, format_digests(digests))
             group.append(_StagedRestore(row=row, copy=copy, staged=staged))
             return
         staged.discard()
-        if is_same and known is not None and check_installed(known, copies):  # restored before
+        if obstacle:
+            self._fail(row, *obstacle)
+        else:
             self._count(row, length)
             self._drop([row])
-        else:
-            self._fail(row, *(_OCCUPIED if present is not None else _NEWER))
+
+    def _check_gone(self, row: TrashRow) -> None:
+        if self.state.copy(row.uri) is None:
+            self._fail(row, *_GONE)
+
+    def _obstacle(self, row: TrashRow, *, is_same: bool) -> tuple[str, str] | None:
+        """Return what is in the way; not what a restoring that was killed put there."""
+        known, is_there = self.state.copy(row.uri), self.copies.signature(row.path) is not None
+        if known is None:
+            is_free = not is_there or (is_same and not self._is_of_another(row))
+            return None if is_free else _OCCUPIED
+        if is_same and is_restored(known) and check_installed(known, self.copies):
+            return None
+        return _OCCUPIED if is_there else _NEWER
 
     def _is_of_another(self, row: TrashRow) -> bool:
         identity = SyncState(self.state).identity
@@ -226,6 +236,11 @@ _NO_PLACE: Final = ("no-place", "its path is unknown: restore it from the trash 
 _GONE: Final = ("missing", "it is no longer in the trash")
 _OCCUPIED: Final = ("occupied", "another file has its path, and is not overwritten")
 _NEWER: Final = ("occupied", "the mirror has a later copy without its file: repair fetches it")
+
+
+def _algorithms(row: TrashRow) -> list[str]:
+    claims = usable(parse_digests(row.digests))
+    return sorted({_ALGORITHM, *(digest.algorithm for digest in claims)})
 
 
 def _newest_of_each_path(rows: Iterable[TrashRow]) -> Iterator[TrashRow]:
