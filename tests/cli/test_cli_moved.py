@@ -78,6 +78,8 @@ def test_the_line_of_the_configuration_file_that_a_move_leaves_behind_is_named(
         text = said.readouterr().out
         assert line in text
         assert ("each pull fails: " in text, "the last pull" in text) == (True, False)
+        assert run(["pull", "m", "--moved", first.url]) == 0  # back: the file has it already
+        assert "change the file" not in said.readouterr().out
 
 
 def test_a_folder_of_sets_follows_its_source_as_a_whole(home: Path, said: Said) -> None:

@@ -148,7 +148,9 @@ class ConfiguredMirror(msgspec.Struct, frozen=True, kw_only=True):
         return str(self.settings["source"].value)
 
     def moved_line(self, known: str) -> str:
-        """Return the line of the file that leads to the present address of the Source."""
+        """Return the line of the file for the Source's present address; empty if it is there."""
+        if is_same(known, self.source):
+            return ""
         return f'{self.settings["source"].origin}: source = "{known}"'
 
     def source_conflict(self, *, only_moved: bool = False) -> ConfigurationError | None:

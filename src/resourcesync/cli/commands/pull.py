@@ -279,4 +279,5 @@ def _with_moved_line(ended: CommandOutcome, target: PullTarget, puller: Puller) 
     if not (target.is_configured and moved) or target.dry_run:
         return ended
     line = puller.configuration.mirror(target.name).moved_line(moved)
-    return ended._replace(closing=(*ended.closing, TextLine(f"  next   change the file: {line}")))
+    told = (TextLine(f"  next   change the file: {line}"),) if line else ()
+    return ended._replace(closing=(*ended.closing, *told))
