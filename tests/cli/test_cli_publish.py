@@ -98,13 +98,16 @@ def test_files_that_are_left_for_the_next_run_make_this_one_partial(
     left = LeftFile(code="unreadable-file", reason="public/a cannot be read: Permission denied")
     done = PublicationResult(
         settings=PublicationSettings(url="https://museum.example"),
-        scan=ScanReport(files=2, changing=changing, unreadable=unreadable, left=(left,)),
+        scan=ScanReport(
+            files=2, changing=changing, unreadable=unreadable, unlisted=1, left=(left,)
+        ),
         publication=Publication(),
     )
 
     outcome = conclude(done)
 
     assert outcome.exit == 3
+    assert done.report().resources == 1, "the other is in no list"
     quiet = [line.text.strip() for line in outcome.closing if line.level == QUIET]
     assert "1 file not published: unreadable, or changed while being read" in quiet
     assert left.reason in quiet, "cron mails what -q shows"

@@ -111,7 +111,7 @@ def _completed(
     return SourceStatus(
         url=done.settings.url,
         state=SourceState.INCOMPLETE if left else SourceState.PUBLISHED,
-        resources=done.scan.files,
+        resources=done.report().resources,
         changes=changes,
         unpublished=left,
         last_run=now,

@@ -118,12 +118,13 @@ class PublicationResult(msgspec.Struct, frozen=True, kw_only=True):
         scan, made = self.scan, self.publication
         changes = scan if self.dry_run else made
         # The first publication lists no change, but each resource is new to its readers.
-        new = scan.files - scan.changing - scan.unreadable if made.first else changes.created
+        resources = scan.files - scan.unlisted
+        new = resources if made.first else changes.created
         return Published(
             url=self.settings.url,
             first=made.first,
             dry_run=self.dry_run,
-            resources=scan.files,
+            resources=resources,
             bytes=scan.bytes,
             hashed=scan.hashed,
             created=new,

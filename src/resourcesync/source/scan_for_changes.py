@@ -67,6 +67,7 @@ class ScanReport(msgspec.Struct, frozen=True, kw_only=True):
     touched: int = 0
     changing: int = 0
     unreadable: int = 0
+    unlisted: int = 0  # those of them without an entry
     omitted: int = 0  # not published, other than on purpose, as far as they are listed
     left: tuple[LeftFile, ...] = ()
 
@@ -175,15 +176,13 @@ class _Scan:
     def _record_original(self, before: _Known | None, after: Original) -> StorageError | None:
         try:
             resource, fingerprint = self._originals.measure(after)
-        except OriginalChangedError as error:
-            _log.info("%s; left for the next run", error)
-            self.counts["changing"] += 1
-            return error
         except StorageError as error:
-            if error.code != _UNREADABLE:
+            is_changing = isinstance(error, OriginalChangedError)
+            if not (is_changing or error.code == _UNREADABLE):
                 raise
-            _log.info("%s", error)
-            self.counts["unreadable"] += 1
+            _log.info("%s; left for the next run", error)
+            self.counts["changing" if is_changing else "unreadable"] += 1
+            self.counts["unlisted"] += before is None
             return error
         self.counts["hashed"] += 1
         known = None if before is None else self._catalogue.find(before.uri)

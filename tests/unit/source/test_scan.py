@@ -107,6 +107,7 @@ def test_an_original_that_cannot_be_read_stays_as_it_was_and_stops_nothing(
         updated=1,
         changing=2 * (code == "original-changed"),
         unreadable=2 * (code != "original-changed"),
+        unlisted=1,
         omitted=1,
         left=(LeftFile(code=code, reason="it moves"),) * 2,
     )
