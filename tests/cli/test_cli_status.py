@@ -111,6 +111,7 @@ def test_a_name_of_both_tables_is_shown_once_as_each_and_that_of_a_mirror_is_no_
     source: TinySource, here: Path, said: Said
 ) -> None:
     (here / "site").mkdir()
+    (here / "site/a").write_text("a")
     run(["publish", "site", "--url", "https://s.example/"])
     both = f'[mirror.big]\nsource = "{source.url}"\ndest = "m"\n[source.big]\npath = "site"\n'
 

@@ -121,6 +121,11 @@ _FIND_COPY: Final = (
     "SELECT * FROM copy WHERE digests >= ? AND digests < ? AND length >= 16384 AND length = ?"
     " LIMIT 1"
 )
+_INCOMING: Final = "(copy.length < 0 AND signature = '')"
+_COUNT_AND_SIZE: Final = (
+    f"SELECT count(*), ifnull(sum(max(length, 0)), 0), ifnull(sum{_INCOMING}, 0) FROM copy"  # noqa: S608 - a constant
+)
+_PENDING_WITH_COPY: Final = "SELECT count(*) FROM pending JOIN copy USING (uri) WHERE task = ?"
 _UNHASHED: Final = """
 SELECT * FROM copy WHERE listed = '' AND uri > ? {} AND length >= 0
 AND NOT EXISTS (SELECT 1 FROM pending WHERE pending.uri = copy.uri) ORDER BY uri LIMIT ?
@@ -193,10 +198,10 @@ class SqliteMirrorState(MirrorLogs):
             self._counted = written, self.value(int, "SELECT count(*) FROM copy") or 0
         return self._counted[1]
 
-    def count_and_size(self) -> tuple[int, int]:
-        """Return the number of copies, and their bytes."""
-        query = "SELECT count(*), coalesce(sum(max(length, 0)), 0) FROM copy"
-        return self.row(tuple[int, int], query) or (0, 0)
+    def count_and_size(self) -> tuple[int, int, int]:
+        """Return the number of copies, their bytes, and how many more are incoming."""
+        counted, bytes_, incoming = self.row(tuple[int, int, int], _COUNT_AND_SIZE) or (0, 0, 0)
+        return counted - incoming, bytes_, incoming
 
     def count_unhashed(self) -> UnhashedCounts:
         """Count the copies that no listed hash proves."""
@@ -239,7 +244,7 @@ class SqliteMirrorState(MirrorLogs):
 
     def pending_with_copy(self, task: PendingTask, codes: Sequence[str] = ()) -> int:
         """Count a task's rows whose URI has a copy; those of some reasons, or all."""
-        counted = "SELECT count(*) FROM pending JOIN copy USING (uri) WHERE task = ?"
+        counted = f"{_PENDING_WITH_COPY} AND NOT {_INCOMING}"
         if codes:
             counted += f" AND code IN ({','.join('?' * len(codes))})"
         return self.value(int, counted, (task, *codes)) or 0

@@ -5,12 +5,13 @@ from pathlib import Path
 
 import pytest
 
+from resourcesync.destination.planner import as_unknown
 from resourcesync.destination.reports import FailedRun, MirrorState
 from resourcesync.destination.runs import record_failed_run
 from resourcesync.destination.sync_state import status_of
 from resourcesync.errors import DiskFullError
 from resourcesync.mirror_state.database import SqliteMirrorState
-from resourcesync.mirror_state.rows import RunRow
+from resourcesync.mirror_state.rows import Copy, RunRow, StateTransaction
 from tests.support.in_memory import ManualClock
 from tests.support.storage.sqlite_connections import prepared
 
@@ -56,3 +57,17 @@ def test_the_row_of_a_later_run_counts_more_than_the_note_of_a_failure(tmp_path:
 
     assert told.failed_run is not None
     assert told.failed_run.message == "it is away"
+
+
+def test_files_that_a_killed_run_was_about_to_put_in_place_are_no_copies_yet(
+    tmp_path: Path,
+) -> None:
+    here = Copy("u", "u", 3, "sha-256:aa", "sha-256:aa", 1, "", "", "sig", "verified", 0)
+    begun = [here._replace(uri=f"u{n}", path=f"u{n}", signature="") for n in range(3)]
+    with SqliteMirrorState(tmp_path / "state.db") as state:
+        state.commit(StateTransaction(installed=[here]))
+        state.commit(StateTransaction(suspect=[as_unknown(copy) for copy in begun]))
+        told = status_of("M", state, running=False)
+
+    assert (told.resources, told.listed.unchanged) == (1, 1)
+    assert (told.evidence.by_hash, told.evidence.by_date) == (1, 0)
