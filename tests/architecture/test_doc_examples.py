@@ -14,7 +14,7 @@ from pathlib import Path
 import click
 import pytest
 
-from resourcesync import errors
+from resourcesync import Mirror, errors
 from resourcesync.cli.main import cli
 from resourcesync.cli.why_codes import CODES
 from resourcesync.settings.environment import PREFIX
@@ -180,6 +180,10 @@ def test_the_tutorial_of_a_program_does_what_it_says(tmp_path: Path) -> None:
         (tmp_path / "museum" / "photo.jpg").write_bytes(b"\xff\xd8 clay")
         later, again = map(typed.succeed, others)
     alone = typed.succeed(others[-1])
+    (tmp_path / "copy").rename(tmp_path / "moved")
+    (tmp_path / "index.py").write_text(program.replace('"copy"', '"moved"'))
+    with Mirror(None, tmp_path / "moved"):
+        locked = typed.succeed(others[-1])
 
     base = typed.here("http://127.0.0.1:8080/")
     assert first == f"2 changes\nclay: {base}jug.txt verified\n"
@@ -187,7 +191,9 @@ def test_the_tutorial_of_a_program_does_what_it_says(tmp_path: Path) -> None:
     assert re.search(rf"[4-6] changes\n{found}$", later)
     assert again == f"0 changes\n{found}"
     assert alone.startswith("Not pulled; the index has what was here before:")
+    assert "another run" in locked
     assert alone.endswith(again)
+    assert locked.endswith(again)
 
 
 def test_the_program_of_the_tutorial_loses_and_doubles_nothing_when_it_is_killed_twice(
@@ -196,7 +202,7 @@ def test_the_program_of_the_tutorial_loses_and_doubles_nothing_when_it_is_killed
     tree, index = tmp_path / "museum", tmp_path / "index.db"
 
     def indexed() -> list[tuple[str, str, str]]:
-        query = "SELECT path, digest, text FROM page ORDER BY path"
+        query = "SELECT path, digest, text FROM page JOIN words ON id = words.rowid ORDER BY path"
         with suppress(sqlite3.OperationalError), closing(sqlite3.connect(index)) as db:
             return [(Path(path).name, *rest) for path, *rest in db.execute(query)]
         return []
