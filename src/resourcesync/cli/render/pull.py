@@ -24,7 +24,6 @@ from resourcesync.cli.output import (
     read_tables,
 )
 from resourcesync.cli.terminal import count_field
-from resourcesync.destination.pending_tasks import SHARED
 from resourcesync.destination.reports import MirrorState, MirrorStatus, RunReport, report_fields
 from resourcesync.errors import ResourceMissingError, SourceRefusedError
 from resourcesync.model import formatting
@@ -215,7 +214,7 @@ _TABLES: Final = read_tables(Path(__file__).with_name("words.txt"))
 _NO_RERUN: Final = (
     ResourceMissingError.default_code,
     SourceRefusedError.default_code,
-    SHARED,
+    "shared-answer",
     "path-in-the-way",
 )
 """Codes of failures that no rerun mends, with words of their own."""
