@@ -249,13 +249,9 @@ def build_report(
     to_delete, held = counts.of_task(PendingTask.DELETE), deletions.held
     if not dry_run:
         held = memory.on_hold(counts) if pulled.are_deletions_done else 0
-    reasons = _failed_reasons(memory, counts)
-    retained = _retained_counts(pulled, state, counts, memory)
-    if dry_run:
-        reasons[LOCAL_CHANGE] = edited = len(deletions.failures)
-        retained = replace(retained, edited=edited)
-    resources, failed = state.count(), reasons.total()
-    requests, received = equipment.traffic()
+    edited = len(deletions.failures) if dry_run else None  # else as stored
+    reasons = _failed_reasons(memory, counts, edited)
+    resources, failed, traffic = state.count(), reasons.total(), equipment.traffic()
     unfinished = memory.has_gap or tally.undecided or not pulled.is_complete
     listed = replace(count_listed(pulled, state, memory), **sync_state.listed_since(memory))
     faults = _list_faults(pulled, listed, state, memory)
@@ -273,15 +269,15 @@ def build_report(
         updated=tally.updated,
         deleted=deletions.deleted,
         failed=failed,
-        reasons=dict(+reasons),
+        reasons=dict(reasons),
         held=held,
         held_of=deletions.held_of if held else 0,
-        retained=retained,
+        retained=_retained_counts(pulled, state, counts, memory, edited),
         fetched=_fetched_counts(pulled),
         evidence=memory.evidence(resources, tally.by_request, counts),
         faults=faults,
-        requests=requests,
-        received_bytes=received,
+        requests=traffic[0],
+        received_bytes=traffic[1],
         as_of=memory.as_of,
         failures=_first_failures(pulled, memory),
     )
@@ -309,13 +305,15 @@ def _list_faults(
     )
 
 
-def _failed_reasons(memory: SyncState, counts: PendingCounts) -> Counter[str]:
+def _failed_reasons(memory: SyncState, counts: PendingCounts, edited: int | None) -> Counter[str]:
     reasons = Counter(DAMAGED for _ in memory.damaged_retained())
     for (task, code), number in counts.rows.items():
         is_undeleted = task == PendingTask.DELETE and code != ""
         if is_undeleted or (task == PendingTask.FETCH and not memory.accepts(code)):
             reasons[LOCAL_CHANGE if code == EDITED else code] += number
-    return reasons
+    if edited is not None:
+        reasons[LOCAL_CHANGE] = edited
+    return +reasons
 
 
 def _fetched_counts(pulled: SyncOutcome) -> reports.FetchedCounts:
@@ -335,13 +333,18 @@ def _fetched_counts(pulled: SyncOutcome) -> reports.FetchedCounts:
 
 
 def _retained_counts(
-    pulled: SyncOutcome, state: SqliteMirrorState, counts: PendingCounts, memory: SyncState
+    pulled: SyncOutcome,
+    state: SqliteMirrorState,
+    counts: PendingCounts,
+    memory: SyncState,
+    edited: int | None,
 ) -> reports.RetainedCounts:
     planned, stored = pulled.filtered_count, sync_state.count_retained(state, counts, memory)
     return replace(
         stored,
         unlisted=stored.unlisted if pulled.unread_parts else pulled.retained_count,
         filtered=counts.with_codes(planner.FILTERED) if planned is None else planned,
+        edited=stored.edited if edited is None else edited,
     )
 
 
