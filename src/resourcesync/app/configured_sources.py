@@ -133,10 +133,9 @@ class ConfiguredSources:
             assert self._file is not None
             found = list(config_file.table_mistakes(self._file, ("source", name), source_keys()))
             yield from found
-            if found:
-                continue
             try:
-                self.source(name)
+                if not found:
+                    self.source(name)
             except ConfigurationError as error:
                 yield error
 

@@ -13,7 +13,7 @@ from resourcesync.adapters.offline_documents import LocalDocuments, find_documen
 from resourcesync.adapters.system import SystemClock
 from resourcesync.app import document_access
 from resourcesync.app.fetchers import checked_network
-from resourcesync.errors import ResourceSyncError
+from resourcesync.errors import ConfigurationError, ResourceSyncError
 from resourcesync.model.settings import RuleProfile
 from resourcesync.ports import CancelToken
 from resourcesync.settings.mirror import Network
@@ -93,6 +93,11 @@ def new_validator(
     def open_target(target: str) -> Iterator[OpenedTarget]:
         with document_access.open_documents(target, network, cancel) as opened:
             documents, first, fetcher = opened
+            if options.sample and fetcher is None:
+                raise ConfigurationError(
+                    f"{target} is on this machine, and a sample is fetched from a Source",
+                    hint="validate its address, or ask for no sample",
+                )
             is_same = (
                 documents.is_same
                 if isinstance(documents, LocalDocuments)

@@ -438,8 +438,7 @@ def mirror_argument(function: Callable[..., Job]) -> Callable[..., Job]:
 def load(named: Path | None) -> MirrorConfiguration:
     """Read the configuration file; its log counts for options that are not given."""
     configuration = MirrorConfiguration(config_file.find(named))
-    context = click.get_current_context(silent=True)
-    if context is not None:
+    if context := click.get_current_context(silent=True):
         context.meta[_LOG] = values_of(configuration.log)
     return configuration
 

@@ -64,9 +64,8 @@ class Sample:
     def add(self, listed: ListedResource, document: DocumentSummary) -> None:
         """Add the next entry of a Resource List, a sitemap or a Change List."""
         if listed.change:
-            if self._size.count == 0:
-                return
-            if listed.uri in self._changes or len(self._changes) < _MOST:
+            has_room = len(self._changes) < _MOST and self._size.count != 0
+            if has_room or listed.uri in self._changes:
                 self._changes[listed.uri] = _SampledEntry(listed, document.from_)
             return
         self.listed += 1

@@ -10,13 +10,7 @@ from resourcesync.discovery.links import find_targets, own_sitemaps
 from resourcesync.discovery.search import Search, use_first
 from resourcesync.documents.blocks import pieces_of
 from resourcesync.documents.reader import Document
-from resourcesync.errors import (
-    ConfigurationError,
-    DocumentError,
-    ResourceMissingError,
-    SourceError,
-    StorageError,
-)
+from resourcesync.errors import DocumentError, ResourceMissingError, SourceError, StorageError
 from resourcesync.model.vocabulary import Capability
 from resourcesync.ports import Fetcher, Purpose
 from resourcesync.validator import results, served_responses
@@ -89,11 +83,6 @@ class Validator:
             fetcher, first = opened.fetcher, opened.first
             store = MarkStore(self._access.temporary_file)
             stack.callback(store.close)
-            if judgement.sample and fetcher is None:
-                raise ConfigurationError(
-                    f"{target} is on this machine, and a sample is fetched from a Source",
-                    hint="validate its address, or ask for no sample",
-                )
             walk = DocumentWalk(
                 documents=opened.documents,
                 store=store,
@@ -109,8 +98,7 @@ class Validator:
             yield from self._judge_source(walk, target, first)
             chosen = walk.sample.selected()
             if judgement.is_whole_source or self._access.is_folder(target):
-                listed = max(walk.sample.listed, len(chosen))
-                yield results.Sampled(target, len(chosen), listed)
+                yield results.Sampled(target, len(chosen), max(walk.sample.listed, len(chosen)))
             if fetcher is not None and judgement.is_whole_source:
                 yield from self._judge_served(walk, fetcher, target, chosen)
 
