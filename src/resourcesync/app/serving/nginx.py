@@ -32,6 +32,7 @@ class _Served(NamedTuple):
     root: str
     base: str
     documents: str
+    description: str
     link: str
 
 
@@ -53,6 +54,7 @@ def _block(served: Sequence[_Served], template: str) -> str:
     if parts.scheme == "https":
         listen = f"80;  # for https, let certbot add the certificate of {host}"
     sets = {re.escape(of.documents.removesuffix(FOLDER)) for of in served}
+    descriptions = {re.escape(of.description) for of in served}
     locations = {of.base: _LOCATION.format(**of._asdict()) for of in served}
     values = {
         "origin": origin,
@@ -61,6 +63,7 @@ def _block(served: Sequence[_Served], template: str) -> str:
         "root": served[0].root,
         "types": indent(MEDIA_TYPES, " " * 8).rstrip(),
         "sets": "|".join(sorted(sets)),
+        "descriptions": "|".join(sorted(descriptions)),
         "locations": "\n".join(locations.values()),
     }
     return re.sub("@([a-z]+)@", lambda found: values[found[1]], template)
@@ -102,4 +105,5 @@ def _served(source: ConfiguredSource) -> _Served:
                 hint="put nginx in front of `resourcesync serve`, as the page about serve shows",
             )
     origin = names.base_uri.removesuffix(urlsplit(names.base_uri).path)
-    return _Served(origin, root or "/", base, documents, urlsplit(names.documents_uri).path)
+    link = urlsplit(names.documents_uri).path
+    return _Served(origin, root or "/", base, documents, description, link)
