@@ -129,8 +129,8 @@ def test_what_is_not_published_is_absent_and_a_folder_that_is_gone_is_a_fault(
         assert {path: get(site, path)[0] for path in hidden} == dict.fromkeys(hidden, 404)
         assert get(site, "/out.txt")[0] == get(site, "/shelf/")[0] == 403
         tree.rename(tree.parent / "elsewhere")
-        gone = [get(site, path)[0] for path in ("/shelf/1.txt", "/resourcesync/changelist.xml")]
-        assert gone == [503, 503], "mirrors take 404 for deleted"
+        paths = ("/shelf/1.txt", "/resourcesync/changelist.xml", "/.well-known/resourcesync")
+        assert [get(site, path)[0] for path in paths] == [503] * 3, "404 is deleted for mirrors"
 
 
 @pytest.mark.parametrize("link", ["my tree/pages/same.html", "my tree"])

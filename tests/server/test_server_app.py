@@ -129,6 +129,17 @@ def test_documents_outside_the_tree_are_served_under_their_own_name(
     assert ask(app, "/a/one.txt").status == 200
 
 
+@pytest.mark.parametrize("is_mount_point", [False, True])
+def test_a_folder_whose_disk_is_away_is_a_fault(root: Path, *, is_mount_point: bool) -> None:
+    app, away = application(root), root.with_name("away")
+    root.rename(away)
+    if is_mount_point:
+        root.mkdir()
+
+    for path in ("/a/one.txt", "/resourcesync/changelist.xml", "/.well-known/resourcesync"):
+        assert ask(app, path).status == 503, "404 is deleted for mirrors"
+
+
 def test_a_folder_is_its_page_in_every_answer(root: Path) -> None:
     (root / "a" / "index.html").write_bytes(b"<p>deeper")
     os.utime(root / "a" / "index.html", (1_600_000_000, 1_600_000_000))

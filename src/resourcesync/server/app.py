@@ -33,7 +33,7 @@ from resourcesync.server.caching import FOREVER, NO_CACHE
 from resourcesync.server.entry_fields import EntryFields, FindEntry
 from resourcesync.server.file_sender import FileSender, ServedLocation, storage_error_response
 from resourcesync.server.front_page import front_page
-from resourcesync.source.naming import FOLDER, is_immutable, is_sitemap
+from resourcesync.source.naming import CAPABILITY_LIST, FOLDER, is_immutable, is_sitemap
 
 _LINKABLE: Final = re.compile(r"https?://[!#-;=?-Z_a-z~%\[\]@]+")
 
@@ -143,6 +143,8 @@ class Application:
         self._description = files.ServedFolder(served.well_known.parent)
         self._description_name = (os.fsencode(served.well_known.name),)
         self._front = front_page(served.capability_list_uri)
+        capability_list = served.documents / CAPABILITY_LIST.removeprefix(FOLDER)
+        self._always_there = capability_list, served.well_known
 
     def _is_open(self, names: files.Names) -> bool:
         return self._is_published(_path_of(names))
@@ -175,6 +177,8 @@ class Application:
             return response
         if request.raw_path in {b"", b"/"}:
             return self._front.response_to(request)
+        if not any(map(os.path.lexists, self._always_there)):
+            return storage_error_response(StorageError("the folder is empty: is its disk mounted?"))
         return asgi.refuse(404, "Not found.")
 
     def _redirect_to_folder(self, request: asgi.HttpRequest) -> Response | None:

@@ -36,6 +36,7 @@ class _Served(NamedTuple):
     root: str
     base: str
     documents: str
+    description: str
     link: str
     selection: tuple[str, ...]
 
@@ -58,6 +59,7 @@ def _block(served: Sequence[_Served], template: str) -> str:
     if parts.scheme == "https":
         listen = f"80;  # for https, let certbot add the certificate of {host}"
     sets = {re.escape(of.documents.removesuffix(FOLDER)) for of in served}
+    descriptions = {re.escape(of.description) for of in served}
     lines = ({**of._asdict(), "link": _link_line(of, served)} for of in served)
     locations = {str(line["base"]): _LOCATION.format(**line) for line in lines}
     values = {
@@ -67,6 +69,7 @@ def _block(served: Sequence[_Served], template: str) -> str:
         "root": served[0].root,
         "types": indent(MEDIA_TYPES, " " * 8).rstrip(),
         "sets": "|".join(sorted(sets)),
+        "descriptions": "|".join(sorted(descriptions)),
         "locations": "\n".join(locations.values()),
     }
     return re.sub("@([a-z]+)@", lambda found: values[found[1]], template)
@@ -124,5 +127,5 @@ def _served(source: ConfiguredSource) -> _Served:
                 f"nginx alone cannot serve {source.name}: {reason}",
                 hint="put nginx in front of `resourcesync serve`, as the page about serve shows",
             )
-    link = urlsplit(names.documents_uri).path
-    return _Served(origin, root or "/", base, documents, link, settings.include + settings.exclude)
+    link, selection = urlsplit(names.documents_uri).path, settings.include + settings.exclude
+    return _Served(origin, root or "/", base, documents, description, link, selection)
