@@ -16,9 +16,11 @@ class VectorStore(Protocol):
 
     def uris(self) -> Iterable[str]:
         """Return the resources that have chunks."""
+        ...
 
     def ids(self, uri: str) -> set[str]:
         """Return the ids of a resource's chunks."""
+        ...
 
     def upsert(self, uri: str, chunks: Mapping[str, str]) -> None:
         """Embed and store chunks of a resource, by their ids."""

@@ -23,6 +23,7 @@ _UNSTEADY = (
     (r"\b[0-9a-f]{12}\b", "ID"),
     (r'("(?:disk\w*_bytes|seq)"):\d+', r"\1:N"),
     (r'"hashed":\d+,"left"', '"hashed":N,"left"'),
+    (r'("plugins|"others)":\d+', r'\1":N'),
     (r"127\.0\.0\.1(:|%3A)\d+", "HOST"),
     (r"\bpid \d+", "pid N"),
     (rf"\bprocess {os.getpid()} on \S+", "process OURS"),
@@ -319,6 +320,7 @@ def why_1(at: Scene) -> None:
     at.run("resourcesync why museum nothing.txt")
     at.run("resourcesync why unavailable")
     at.run("resourcesync why RS402")
+    at.run("resourcesync why RS402 --json -q")
     at.run("resourcesync why ch05")
     at.refuse("why RS4o2", "why ''", "why nothing", "why ' '")
 

@@ -172,6 +172,7 @@ def validate_live_and_a_sample(at: Scene) -> None:
     at.run(f"resourcesync validate {at.source.url} --live")
     at.requests()
     at.run(f"resourcesync validate {at.source.url} --sample 100%")
+    at.run(f"resourcesync validate {at.source.url} --sample 100% --json")
     at.requests()
     name = "/objects/0001.txt"
     for answer in (Answer(body=b"objecT 1\n"), Answer(body=b"longer\n"), Answer(status=404)):

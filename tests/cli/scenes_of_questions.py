@@ -158,6 +158,7 @@ def doctor_1(at: Scene) -> None:
     at.source.asked.clear()
     at.run("resourcesync doctor museum")  # the secret is not there, nor needed
     at.requests()
+    at.run("resourcesync doctor --plugins --json -q")
     at.refuse("doctor")
 
 

@@ -268,11 +268,12 @@ def _explanation_fields(found: "Explanation") -> dict[str, object]:
     }
 
 
-_MOMENTS: Final = frozenset({"due", "first", "first_at", "installed", "lastmod", "removed", "time"})
+_MOMENTS: Final = frozenset(
+    {"due", "evidence", "first", "first_at", "installed", "lastmod", "removed", "time"}
+)
 
 
-def _dated(row: Mapping[str, object]) -> dict[str, object]:
-    return {
-        name: from_microseconds(value) if name in _MOMENTS and isinstance(value, int) else value
-        for name, value in row.items()
-    }
+def _dated(row: Mapping[str, Any]) -> dict[str, object]:
+    times = {name: value for name, value in row.items() if name in _MOMENTS and value is not None}
+    unknown = {"evidence": None} if times.get("evidence") == 0 else {}
+    return {**row, **{name: from_microseconds(int(at)) for name, at in times.items()}, **unknown}
