@@ -34,6 +34,17 @@ def test_a_name_wins_over_a_folder_and_a_path_names_the_folder(
     assert "museum is not a mirror" in said.readouterr().err
 
 
+@pytest.mark.parametrize("command", ["doctor", "audit", "pull"])
+def test_the_name_of_a_source_is_not_taken_for_a_folder(
+    command: str, here: Path, said: Said
+) -> None:
+    put('[source.files]\npath = "www"\nurl = "https://museum.example/"\n')
+
+    assert run([command, "files"]) == 2
+
+    assert "it is a source: resourcesync status files" in said.readouterr().err
+
+
 @pytest.mark.parametrize("command", [["pull"], ["repair", "--delete"]])
 def test_the_next_step_names_a_mirror_as_it_was_named(
     command: list[str], source: TinySource, said: Said

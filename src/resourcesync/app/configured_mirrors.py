@@ -218,10 +218,9 @@ class MirrorConfiguration:
 
     def mirror(self, name: str) -> ConfiguredMirror:
         """Return one mirror."""
-        known = self._mirrors.get(name)
-        if known is None:
-            known = self._mirrors[name] = self._read_mirror(name)
-        return known
+        if name not in self._mirrors:
+            self._mirrors[name] = self._read_mirror(name)
+        return self._mirrors[name]
 
     def _read_mirror(self, name: str) -> ConfiguredMirror:
         if name not in self or self.file is None:
@@ -312,8 +311,7 @@ class MirrorConfiguration:
             try:
                 value = from_variable(field, text)
             except ConfigurationError as error:
-                hint = error.hint
-                raise ConfigurationError(f"{variable} {error.message}", hint=hint) from None
+                raise ConfigurationError(f"{variable} {error.message}", hint=error.hint) from None
             is_plain = field.is_flag or field.is_many or field.is_whole
             yield key, SettingValue(value, written=value if is_plain else text, origin=variable)
 
@@ -358,17 +356,20 @@ class MirrorConfiguration:
             raise vanished_error(name, folder, mirror.source)
 
     def check_name(self, place: str) -> None:
-        """Refuse what is neither a mirror's name nor on the disk, and is similar to a name."""
-        if place in self or "/" in place or not self.names or os.path.lexists(place):
+        """Refuse a Source's name, and what is similar to a mirror's, unless it is on the disk."""
+        if self.file is None or place in self or "/" in place or os.path.lexists(place):
             return
         from difflib import get_close_matches  # noqa: PLC0415 - for a mistake only
 
         near = get_close_matches(place, self.names, n=1, cutoff=_NEAR)
-        if near:
+        hint = f"did you mean {near[0]}?" if near else ""
+        if place in self._table("source"):
+            hint = f"it is a source: resourcesync status {place}"
+        if hint:
             raise ConfigurationError(
                 f"there is no mirror {place} in the configuration, and no such folder",
                 evidence=self.searched_files(),
-                hint=f"did you mean {near[0]}?",
+                hint=hint,
             )
 
     def planned_folder(self, place: str) -> Path:
@@ -394,8 +395,7 @@ class MirrorConfiguration:
     def with_secrets(self, network: Network, secrets: SecretNames, source: str) -> Network:
         """Return network settings with the secrets of some tables ``[auth.NAME]``."""
         found = structs.replace(network, credentials=self.credentials(secrets.auth, source))
-        name = secrets.proxy_auth
-        if not name:
+        if not (name := secrets.proxy_auth):
             return found
         from resourcesync.settings.credentials import read_proxy_secret  # noqa: PLC0415 - rarely
 
