@@ -113,7 +113,6 @@ class Puller(NamedTuple):
         self._check_folder(target)
 
     def _check_folder(self, target: PullTarget) -> None:
-        """Record that a folder is a mirror; refuse one that was a mirror, and is none."""
         pulled = self.pulled
         if not target.is_configured or target.store or pulled is None:
             return

@@ -186,7 +186,6 @@ class SharedDescription:
         return done
 
     def _from_out(self, written: WrittenDocument) -> WrittenDocument:
-        """Return a document of the site, its name from the place of the set's documents."""
         assert self._site is not None
         path = self._site / written.name
         name = str(path) if self._out is None else os.path.relpath(path, self._out)
@@ -283,7 +282,6 @@ class SharedDescription:
 
     @contextmanager
     def _locked(self, site: Path) -> Iterator[None]:
-        """Lock the sets of a site; another publisher has them for a moment only."""
         clock = self._source.clock
         try:
             own_files.make_folder(site / OWN_FOLDER)

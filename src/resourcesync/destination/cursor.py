@@ -283,7 +283,6 @@ def is_followed(cursor: Cursor, history: "ChangeHistory") -> bool:
 
 
 def _continues(done: ProcessedDocument, history: "ChangeHistory") -> bool:
-    """True if a processed list is there as it was, or a list begins where it ended."""
     now = next((read for read in history.lists if read.is_of(done)), None)
     if now is not None:
         return done.until is None or now.record.until == done.until

@@ -169,7 +169,6 @@ class Destination:
             return out_of_time()
 
     def _with_stored(self, options: PullOptions) -> tuple[PullOptions, bool]:
-        """Return the options with what is stored; and true if only a baseline can apply them."""
         known, stored = self._sync_state.filters, self._sync_state.stored_options
         options = options.with_stored(known, stored, self._dependencies.clock.now())
         is_other = stored is not None and stored.delete != options.delete == "absent"
@@ -416,7 +415,6 @@ class Destination:
         return self._known_session(PullOptions(dry_run=True), asking=asking)
 
     def _known_session(self, options: PullOptions, *, asking: bool) -> SyncSession:
-        """Return a session with the lists as known; or as offered now, if the Source is asked."""
         options, _ = self._with_stored(structs.replace(options, filters=None, stored=None))
         address, lists = self._locator.address(None), self._sync_state.discovered
         place = known_lists.SourcePlace(address=address, lists=lists)

@@ -82,7 +82,6 @@ class _ControlProbes:
 
 
 def _listed_uris(state: SqliteMirrorState) -> Iterator[str]:
-    """Yield the URIs of copies without pending or retained deletion: they are listed."""
     waiting = chain((row.uri for row in state.pending(PendingTask.DELETE)), [""])
     kept = chain((row.uri for row in state.pending(PendingTask.RETAIN)), [""])
     return _exclude(_exclude((copy.uri for copy in state.copies()), waiting), kept)

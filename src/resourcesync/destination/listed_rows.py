@@ -346,7 +346,6 @@ def _joined(texts: Iterable[str]) -> str:
 
 
 def _as_question(row: ListedEntry, rivals: Sequence[Content]) -> ListedEntry:
-    """Return a row whose content only the Source can tell: one of some, or any."""
     return row._replace(
         hash="",
         length=None,

@@ -124,7 +124,6 @@ class Repair:
             foreseen.held, foreseen.held_of = held, memory.held_of or held
 
     def _report_remaining(self, wanted: set[str]) -> None:
-        """Report the failures that are no part of this repair: they count in its result."""
         for task in islice(self._pull.sync_state.failing_tasks(), _MAX_REPORTED):
             if task.uri not in wanted and task.code != LOCAL_CHANGE:
                 reason = f"{task.reason}; not part of this repair"

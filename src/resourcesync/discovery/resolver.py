@@ -205,7 +205,6 @@ class _SourceResolver:
     def _follow_one(
         self, offered: tuple[OfferedSet, ...], description: str, hops: int
     ) -> SourceLists:
-        """Follow the set that is meant. One of several may be an index, which offers others."""
         meant = {self._choice.requested, self._choice.pinned}
         if len(offered) > 1 and not any(offered_set.uri in meant for offered_set in offered):
             offered = self._without_indexes(offered, hops)
@@ -348,7 +347,6 @@ def _too_deep(uri: str) -> NotAListError:
 
 
 def _above(header: Header, base: str, seen: set[str]) -> str | None:
-    """Return what is above a document and was not met yet: by ``up``, else by ``index``."""
     for relation in (Relation.UP, Relation.INDEX):
         target = join(base, header.link(relation) or "")
         if target is not None and target not in seen:

@@ -235,7 +235,6 @@ class Search(Generic[T]):
             self._folders.append(folder)
 
     def _is_below(self, uri: str) -> bool:
-        """True if an address is in the folder of the one that was given; all is in the root."""
         path = urlsplit(uri).path
         return any(path.startswith(urlsplit(folder).path) for folder in self._folders)
 

@@ -103,7 +103,6 @@ class PlainForm(msgspec.Struct, frozen=True):
 
 
 def _merge(known: Sequence[str], names: Sequence[str]) -> tuple[str, ...]:
-    """Return the names in their order, and each other known one behind its predecessor."""
     merged = list(names)
     for before, name in zip(("", *known), known, strict=False):
         if name not in merged:

@@ -300,7 +300,6 @@ def _read_hint(
 
 
 def _link_digests(text: str) -> tuple[Digest, ...] | None:
-    """Return the digests of a link, those that cannot be read too; ``None`` if two disagree."""
     found = parse_digests(text)
     return None if len(found) > 1 and disagree(found, found) else found
 

@@ -248,7 +248,6 @@ class XmlDriver:
             raise self.over(MAX_PREFIXES, "different namespace prefixes")
 
     def _broken(self, error: pyexpat.ExpatError, block: bytes = b"") -> Exception:
-        """Return the error for a fault in a block; without one, at the end of the document."""
         is_cut = not block and error.code in _CUT_SHORT
         offset = max(0, self.parser.ErrorByteIndex)
         known = self._tail + block

@@ -270,7 +270,6 @@ def choose_digests(wanted: str, digests: Sequence[Digest]) -> tuple[Digest, ...]
 
 
 def _weights(text: str) -> dict[str, int]:
-    """Return the weight of each algorithm; nothing of a field that is malformed."""
     members = _members(text) or {}
     found: dict[str, int] = {}
     for name, weight in members.items():

@@ -386,7 +386,6 @@ class _PublicationRun:
 def _unplanned_changes(
     snapshot: CatalogueSnapshot, planned: int, listed: int, counts: Counter[ChangeKind]
 ) -> Iterator[tuple[int, Change]]:
-    """Yield the changes after those that are planned; count all after those that are listed."""
     for number, change in snapshot.changes(after=min(planned, listed)):
         if number > listed:
             counts[change.kind] += 1

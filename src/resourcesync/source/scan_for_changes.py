@@ -277,5 +277,4 @@ def _is_same(known: Resource, resource: Resource, *, is_unchanged: bool) -> bool
 
 
 def _untimed(resource: Resource) -> list[Link]:
-    """Return the links of a resource; a memento of equal bytes has the time of its file."""
     return [replace(link, modified=None) for link in resource.links]

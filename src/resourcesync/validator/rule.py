@@ -160,7 +160,6 @@ def _load() -> dict[str, Rule]:
 
 
 def _with_drafts(rule: Rule) -> Rule:
-    """Return a rule with the drafts: each of 1.0 applies, except those of something newer."""
     if "rs-1.0" not in rule.profiles:
         return rule
     drafts = {draft for draft in DRAFTS if rule.id not in _NEWER_THAN[draft]}

@@ -72,7 +72,6 @@ class Digester:
 
 
 def _hash_constructor(algorithm: str) -> Callable[[bytes], Any]:
-    """Return the constructor of a running digest; its type is private to ``hashlib``."""
     if algorithm not in ALGORITHMS:
         raise ConfigurationError(
             f"{algorithm!r} is not a hash algorithm that can be published",

@@ -353,7 +353,6 @@ class TransferRun:
         return False
 
     def _request_whole(self, errand: RequestState, now: float) -> None:
-        """Request all of a body again: what came does not prove to be it."""
         try:
             errand.request_whole()
         except errors.StorageError as error:

@@ -150,7 +150,6 @@ class FileSyncer:
         return done + list(chain.from_iterable(self._pool.map(_close_all, parts)))
 
     def _probe(self, files: "Sequence[StagedFile | StorageError]") -> list[Synced]:
-        """Sync a few files; the disk is slow if it is with the quickest of them."""
         done: list[Synced] = []
         quickest = inf
         for file in files:

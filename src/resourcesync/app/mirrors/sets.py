@@ -92,7 +92,6 @@ def plan_sets(folder: Path, wish: SetRequest, *, network: Network, cancel: Cance
 
 
 def _moved(known: FollowedSets, source: str, offered: Sequence[OfferedSet]) -> FollowedSets:
-    """Return the followed sets at the Source's new address: there they have the same names."""
     uris = dict(zip(names_of(offered), (each.uri for each in offered), strict=True))
     names = names_of([OfferedSet(uri=each.uri) for each in known.sets])
     if uris.keys().isdisjoint(names):

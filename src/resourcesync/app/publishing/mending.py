@@ -56,7 +56,6 @@ def mending(path: Path, clock: Clock, asked: PublishRequest) -> Iterator[None]:
 
 
 def _mend(error: StorageError, path: Path, clock: Clock, asked: PublishRequest) -> int:
-    """Mend the bad rows if one may be the reason of an error; return their number."""
     if error.code not in _CODES:
         return 0
     if asked.dry_run:
@@ -66,7 +65,6 @@ def _mend(error: StorageError, path: Path, clock: Clock, asked: PublishRequest) 
 
 
 def _report_row(report: Reporter, row: BadRow) -> None:
-    """Report a row with all its values: once it is mended, they are nowhere else."""
     instead = "its URI alone" if row.table == "resource" else "its resource as it is now"
     former = {name: repr(value) for name, value in row.values.items() if value not in (None, "")}
     message = (

@@ -137,7 +137,6 @@ def _subject(found: "Explanation", mirror: Path) -> str:
 
 
 def _finding_state(found: "Explanation") -> str:
-    """Return whether the file is still as the audit found it; empty if it did not doubt it."""
     if found.copy is None or not found.copy.is_suspect or not found.is_present:
         return ""
     now = "still so" if found.is_altered else "it is as it was fetched"

@@ -219,7 +219,6 @@ class WatchJobRunner:
     def _run_program(
         self, mirror: WatchedMirror, folder: Path, line: ChangeLine, cancel: CancelToken
     ) -> tuple[int, str]:
-        """Return the number of changes sent, and the failure of the program; empty for none."""
         try:
             with cancel.within(mirror.limit):
                 sent, code = forward_changes(folder, CONSUMER, mirror.on_change, line, cancel)
@@ -229,7 +228,6 @@ class WatchJobRunner:
 
 
 def _sum_of_sets(ended: Sequence[PulledMirror]) -> Mapping[str, object]:
-    """Return the fields of the pulls of several sets: the worst state, and the sums."""
     reports = [one.report for one in ended if one.report is not None]
     states = [MirrorState.FAILING if one.report is None else one.report.state for one in ended]
     worst_state = min(states, key=WORST_FIRST.index, default=MirrorState.NEW)

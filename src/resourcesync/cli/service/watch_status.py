@@ -246,7 +246,6 @@ def _next_pull_fields(mirror: str, planned: "NextPull") -> dict[str, object]:
 
 
 def _subscription_figures(found: Sequence[SubscriptionReport]) -> Iterator[Metric]:
-    """Yield the metrics of subscriptions; their addresses would be too many labels."""
     standing: Counter[Labels] = Counter()
     deliveries: Counter[Labels] = Counter()
     ends: dict[Labels, float] = {}

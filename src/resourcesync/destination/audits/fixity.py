@@ -352,7 +352,6 @@ class FixityChecker:
             self._result.failed[copy.uri] = _of_origin(bad, uri) if is_of_origin else bad
 
     def _address_of(self, copy: Copy) -> str:
-        """Return what to request; empty if the original of an aggregator's copy is unknown."""
         if self._method != "origin":
             return self._pull.selection.source_uri(copy.uri)
         links = decode_entry_links(self._pull.state.entry_links(copy.uri))

@@ -113,7 +113,6 @@ class ChangeListReader(msgspec.Struct, kw_only=True):
         state: SqliteMirrorState | None,
         archive: str,
     ) -> gaps.ChangeHistory | None:
-        """Read the lists past caches, with archived ones; ``None`` if these cannot be used."""
         reader = self.bypassing_caches()
         if not archive:
             return reader.read_consistent(uri, start, state)

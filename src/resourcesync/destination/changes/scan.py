@@ -204,7 +204,6 @@ class ChangeListScan:
             yield gaps.mark_of(gaps.without_borrowed_time(change, self._span), latest)
 
     def _add_news(self, positions: Sequence[int], *, in_order: bool) -> None:
-        """Add the rows of some changes, in this order; if it is not known, each is a question."""
         reading, start, wanted = self._reading, self._reading.start, set(positions)
         rows: dict[int, ListedEntry] = {}
         document = self._fetched.open(self._selection.refuse)

@@ -259,7 +259,6 @@ class PackageReader:
                 self._verify_entry(run[at])
 
     def _usual_names(self, run: ResourceRun) -> list[str]:
-        """Return the name of each member; empty texts if one is unusual, or the budget is near."""
         unusual = [""] * len(run)
         if self._spent + sum(filter(None, run.lengths)) > self._container.budget:
             return unusual

@@ -57,7 +57,6 @@ class ZipContainer:
         return starts
 
     def _usual_start(self, record: zip_directory.CentralRecord, end: int) -> int:
-        """Return the start of the data, if header and directory agree exactly; else 0."""
         start = end - record.packed
         if record.offset + len(record.header) != start:
             return 0
@@ -65,7 +64,6 @@ class ZipContainer:
         return start if self._file.read(len(record.header)) == record.header else 0
 
     def _check_header(self, record: zip_directory.CentralRecord, end: int) -> int:
-        """Check one local header, and that the member ends at ``end``; return where data starts."""
         self._file.seek(record.offset)
         header = self._file.read(zip_directory.LOCAL.size + len(record.raw))
         if len(header) < zip_directory.LOCAL.size or header[:4] != zip_directory.LOCAL_MARK:
