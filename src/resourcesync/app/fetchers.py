@@ -182,11 +182,8 @@ class StoredOrigins(politeness.KnownOrigins):
             return None
         read_at, text = known
         age = (to_microseconds(self._clock.now()) - read_at) / SECOND
-        return (
-            (text.encode(), politeness.RULES_LIFETIME - age)
-            if 0 <= age < politeness.RULES_LIFETIME
-            else None
-        )
+        left = politeness.RULES_LIFETIME - age
+        return (text.encode(), left) if 0 < left <= politeness.RULES_LIFETIME else None
 
     def remember(self, origin: str, read: bytes) -> None:
         """Store the content; a file that is very long, or not text, is requested each time."""

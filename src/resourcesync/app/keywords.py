@@ -6,7 +6,6 @@ Type checkers read ``keyword_types.pyi``, which `docs/generate.py` makes from th
 import re
 import textwrap
 from collections.abc import Mapping
-from datetime import datetime
 from typing import Any, Final, cast
 
 import msgspec
@@ -14,7 +13,6 @@ from msgspec import structs
 
 from resourcesync.app.fetchers import checked_network, fetch_settings
 from resourcesync.destination.options import PullOptions
-from resourcesync.errors import ConfigurationError
 from resourcesync.model.settings import DURATION, SIZE
 from resourcesync.settings.mirror import Network
 from resourcesync.settings.schema import Field, convert_argument, fields_of, from_keywords
@@ -82,9 +80,6 @@ PublisherOptions = _keywords(
 def mirror_settings(options: Mapping[str, Any]) -> tuple[PullOptions, Network]:
     """Return the options of a pull, and the settings of requests."""
     given = _given(options, MirrorOptions, "Mirror")
-    since = given.get("since")
-    if isinstance(since, datetime) and since.tzinfo is None:
-        raise ConfigurationError("since has no time zone", hint="since=datetime(…, tzinfo=UTC)")
     own = {name: value for name, value in given.items() if name not in OF_REQUESTS}
     name = convert_argument("set_name", given.get("set_name", ""), int | str)
     pull = PullOptions(**from_keywords(PullOptions, own), set_name=str(name))

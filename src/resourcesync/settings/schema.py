@@ -39,7 +39,6 @@ _PROXY: Final = re.compile(
 _HIGHEST_PORT: Final = 65_535
 _TOKEN: Final = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
 _MAX_PERCENT: Final = 100
-_PORTS: Final = 65_536
 
 
 def convert_argument(name: str, value: object, kind: Any) -> Any:
@@ -191,12 +190,12 @@ def parse_binding(text: str) -> tuple[str, int]:
     scheme, _, rest = text.rpartition("://")
     host, colon, port = rest.rstrip("/" if scheme else "").rpartition(":")
     is_port = port.isascii() and port.isdigit()
-    if scheme or not colon or not is_port or int(port) >= _PORTS:
+    if scheme or not colon or not is_port or int(port) > _HIGHEST_PORT:
         hint = "write HOST:PORT, or HOST:0"
         if scheme and is_port:
             hint = f"write {host}:{port}"
-        elif is_port and int(port) >= _PORTS:
-            hint = f"a port is a number from 0 to {_PORTS - 1}"
+        elif is_port and int(port) > _HIGHEST_PORT:
+            hint = f"a port is a number from 0 to {_HIGHEST_PORT}"
         raise ConfigurationError(f"{text[:64]!r} is not an address to listen on", hint=hint)
     return host.removeprefix("[").removesuffix("]") or "127.0.0.1", int(port)
 
@@ -229,7 +228,6 @@ _SAMPLES: Final = {
 }
 """An example of each form with a syntax of its own."""
 _FRACTIONS: Final = frozenset({"duration", "rate"})
-_WHOLE: Final = "whole number"
 _SECRET_HEADERS: Final = frozenset({"authorization", "cookie", "proxy-authorization"})
 
 
@@ -259,7 +257,7 @@ class Field(NamedTuple):
     @property
     def is_whole(self) -> bool:
         """True if a value is a whole number."""
-        return self.form.name == _WHOLE
+        return self.form.name == "whole number"
 
     @property
     def nothing(self) -> Any:
@@ -306,8 +304,7 @@ def _fields(schema: type[msgspec.Struct]) -> Iterable[Field]:
 
 
 def _field(name: str, hint: Any, setting: settings.Setting) -> Field:
-    is_union = get_origin(hint) in {Union, UnionType}
-    members = get_args(hint) if is_union else (hint,)
+    members = get_args(hint) if get_origin(hint) in {Union, UnionType} else (hint,)
     kind = next(member for member in members if member not in {NoneType, UnsetType})
     is_many = get_args(kind)[1:] == (...,)
     one = get_args(kind)[0] if is_many else kind
@@ -427,15 +424,14 @@ def _from_keyword(field: Field, value: Any) -> Any:
     if field.is_flag:
         return _typed(value, bool, "must be true or false")
     if field.is_many:
-        is_one = isinstance(value, str) or not isinstance(value, Iterable)
-        texts: list[Any] = [None] if is_one else [*value]
-        if not all(isinstance(text, str) for text in texts):
+        value = [None] if isinstance(value, str) or not isinstance(value, Iterable) else [*value]
+        if not all(isinstance(text, str) for text in value):
             raise ConfigurationError("must be a list of strings", hint=f'{field.name}=["…"]')
-        return without_empty(field, tuple(map(field.parse, texts)))
+        return without_empty(field, tuple(map(field.parse, value)))
     return _one_from_keyword(field, value)
 
 
-def _one_from_keyword(field: Field, value: object) -> Any:
+def _one_from_keyword(field: Field, value: Any) -> Any:
     if field.choices or not (field.has_syntax or field.is_whole):
         text = os.fspath(value) if isinstance(value, os.PathLike) else value
         if not isinstance(text, str):
@@ -444,13 +440,14 @@ def _one_from_keyword(field: Field, value: object) -> Any:
     if isinstance(value, str):
         return field.parse(value)
     if field.form is settings.MOMENT:
-        if not isinstance(value, datetime | timedelta):
-            raise ConfigurationError("must be a datetime or a timedelta")
+        is_aware = isinstance(value, datetime) and value.tzinfo is not None
+        if not is_aware and not isinstance(value, timedelta):
+            wanted = "must be a timedelta, or a datetime with a time zone"
+            raise ConfigurationError(wanted, hint=f"{field.name}=datetime(…, tzinfo=UTC)")
         return value
-    is_fraction = field.form.name in _FRACTIONS and isinstance(value, float)
-    if type(value) is not int and not is_fraction:
+    is_fraction = field.form.name in _FRACTIONS
+    if type(value) is not int and not (is_fraction and isinstance(value, float)):
         raise ConfigurationError(f"must be {_form_phrase(field)}")
-    assert isinstance(value, int | float)
     if not value >= 0:
         raise ConfigurationError("is negative")
-    return float(value) if field.form.name in _FRACTIONS else field.parse(str(value))
+    return float(value) if is_fraction else field.parse(str(value))
