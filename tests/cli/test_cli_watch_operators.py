@@ -134,27 +134,25 @@ def test_a_token_that_cannot_be_used_ends_the_start(
 def test_a_damaged_list_of_names_is_reported_and_one_that_cannot_be_written_too(
     tmp_path: Path,
 ) -> None:
-    path = tmp_path / "paused.json"
+    path = tmp_path / "pulled.json"
     path.write_text("{")
     with pytest.raises(StateError, match="not a list of names"):
         StoredNames(path)
     (tmp_path / "file").write_text("")
-    paused = StoredNames(tmp_path / "none" / "paused.json")
-    paused.set("a", is_in=True)
-    paused.set("b", is_in=True)
-    paused.set("a", is_in=False)
-    assert StoredNames(tmp_path / "none" / "paused.json").names == {"b"}
-    (tmp_path / "none" / "paused.json").unlink()
+    pulled = StoredNames(tmp_path / "none" / "pulled.json")
+    pulled.add("b")
+    assert StoredNames(tmp_path / "none" / "pulled.json").names == {"b"}
+    (tmp_path / "none" / "pulled.json").unlink()
     (tmp_path / "none").rmdir()
     (tmp_path / "none").write_text("")
     with pytest.raises(StorageError):
-        paused.set("c", is_in=True)
-    assert paused.names == {"b"}
+        pulled.add("c")
+    assert pulled.names == {"b"}
 
 
 def test_names_that_another_process_added_stay(tmp_path: Path) -> None:
     ours, theirs = (StoredNames(tmp_path / "pulled.json") for _ in range(2))
-    theirs.set("b", is_in=True)
-    ours.set("a", is_in=True)
+    theirs.add("b")
+    ours.add("a")
 
     assert StoredNames(tmp_path / "pulled.json").names == {"a", "b"}

@@ -122,7 +122,7 @@ class Puller(NamedTuple):
                 raise configured_mirrors.vanished_error(target.name, folder, target.address)
         elif folder not in pulled.names:
             with suppress(StorageError):  # then a pull that finds nothing there is not refused
-                pulled.set(folder, is_in=True)
+                pulled.add(folder)
 
     def _network(self, target: PullTarget) -> Network:
         source = target.options.moved or target.address or ""

@@ -51,10 +51,7 @@ class ConfiguredSource(msgspec.Struct, frozen=True, kw_only=True):
         return self.settings["max_lag"].value if "max_lag" in self.settings else None
 
     def present_catalogue(self) -> Path:
-        """Return its catalogue; refuse a folder, or that of what it published, that is lost.
-
-        An empty folder without a catalogue may be where its disk is to be mounted.
-        """
+        """Return its catalogue; refuse a folder, or that of what it published, that is lost."""
         kind = app.inputs.kind_of(self.path)
         if kind is app.inputs.InputKind.FOLDER and not Path(self.path).is_dir():
             raise StorageError(
@@ -62,7 +59,7 @@ class ConfiguredSource(msgspec.Struct, frozen=True, kw_only=True):
             )
         catalogue, out = self.places.catalogue, self.settings.get("out")
         is_new = kind is app.inputs.InputKind.FOLDER and not catalogue.exists()
-        if is_new and not os.listdir(self.path):  # noqa: PTH208 - all names are read at once
+        if is_new and not os.listdir(self.path):  # noqa: PTH208 - its disk may be away
             from resourcesync.source.scan_for_changes import empty_tree_error  # noqa: PLC0415 - rarely
 
             raise empty_tree_error()

@@ -32,16 +32,13 @@ class StoredNames:
                 f"{self._path} is not a list of names", hint="remove it: then there are none"
             ) from error
 
-    def set(self, name: str, *, is_in: bool) -> None:
-        """Add or remove a name, durably; on any thread."""
+    def add(self, name: str) -> None:
+        """Add a name, durably; on any thread."""
         with self._lock:
-            known = self._read()  # other processes add names, too
-            self._store(known | {name} if is_in else known - {name})
-
-    def _store(self, names: frozenset[str]) -> None:
-        try:
-            text = msgspec.json.encode(sorted(names))
-            replace_file(self._path, text, mode=0o666, folder_mode=0o777)
-        except OSError as error:
-            raise StorageError(f"cannot write {self._path}: {error.strerror}") from error
-        self.names = names
+            names = self._read() | {name}  # other processes add names, too
+            try:
+                text = msgspec.json.encode(sorted(names))
+                replace_file(self._path, text, mode=0o666, folder_mode=0o777)
+            except OSError as error:
+                raise StorageError(f"cannot write {self._path}: {error.strerror}") from error
+            self.names = names

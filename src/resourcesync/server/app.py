@@ -136,9 +136,7 @@ class Application:
         closed = self._prefix if served.has_documents_inside else ()
         self._is_published = served.is_published
         self._file_at = served.file_at
-        self._tree = files.ServedFolder(
-            served.root, closed=closed, required=True, is_open=self._is_open
-        )
+        self._tree = files.ServedFolder(served.root, closed=closed, is_open=self._is_open)
         self._link = f'<{served.capability_list_uri}>; rel="resourcesync"'
         self._description = files.ServedFolder(served.well_known.parent)
         self._description_name = (os.fsencode(served.well_known.name),)

@@ -145,18 +145,12 @@ class ServedFolder:
     folder that is not hidden.
     """
 
-    __slots__ = ("_closed", "_is_open", "_path", "_required")
+    __slots__ = ("_closed", "_is_open", "_path")
 
     def __init__(
-        self,
-        path: Path,
-        *,
-        closed: Names = (),
-        required: bool = False,
-        is_open: Callable[[Names], bool] = lambda _: True,
+        self, path: Path, *, closed: Names = (), is_open: Callable[[Names], bool] = lambda _: True
     ) -> None:
         self._is_open = is_open
-        self._required = required
         self._path = os.fsencode(path.absolute())
         self._closed = tuple(name.lower() for name in closed)
 
@@ -167,18 +161,14 @@ class ServedFolder:
             return opened
         try:
             root = os.open(self._path, ROOT)
-        except OSError as error:
-            if error.errno in _IS_ABSENT and not self._required:
-                return None
-            raise _unreadable(error) from error
-        try:
-            return self._open_below(root, names)
+            try:
+                return self._open_below(root, names)
+            finally:
+                os.close(root)
         except OSError as error:
             if error.errno in _IS_ABSENT:
                 return None
             raise _unreadable(error) from error
-        finally:
-            os.close(root)
 
     def _open_directly(self, names: Names) -> OpenFile | None:
         """Open a file in the folder, or in one directly below it, by the fewest calls.

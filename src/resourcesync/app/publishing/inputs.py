@@ -389,9 +389,8 @@ class PublishLoop:
             self._wait(wait)
             try:
                 if not catalogue.exists():
-                    raise StorageError(
-                        f"there is no catalogue {catalogue}", hint="mount its disk, or restore it"
-                    )
+                    text = f"there is no catalogue {catalogue}"
+                    raise StorageError(text, hint="mount its disk, or restore it")
                 self._publish({}, replace(asked, step=PublicationStep.DUE))
             except ResourceSyncError as error:
                 pause = min(self._pace.retry * 2.0 ** min(failures, 16), self._pace.most)
