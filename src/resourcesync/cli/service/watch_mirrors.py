@@ -23,7 +23,6 @@ from resourcesync.cli.exit_codes import ExitCode, exit_code_of_pull, worst
 from resourcesync.cli.json_output import json_line
 from resourcesync.cli.output import CommandOutcome, Problem, problem_of
 from resourcesync.cli.render.audit import conclude as conclude_audit
-from resourcesync.cli.service.watch_reports import CHANGES
 from resourcesync.destination.mirror_health import WORST_FIRST
 from resourcesync.destination.reports import FailedRun, MirrorState, RunReport, report_fields
 from resourcesync.errors import BudgetError, ResourceSyncError, StoppedError
@@ -57,7 +56,7 @@ class JobReport(msgspec.Struct, frozen=True, kw_only=True):
     stopped: bool = False  # because the service stops
 
 
-_SUMMED: Final = (*CHANGES, "failed", "held", "received_bytes")
+_SUMMED: Final = ("created", "updated", "deleted", "failed", "held", "received_bytes")
 OnPulled = Callable[[WatchedMirror], None]
 
 OnProgress = Callable[[str, Mapping[str, object]], None]
