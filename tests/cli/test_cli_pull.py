@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+from resourcesync.catalogue.database import SourceCatalogue
 from resourcesync.cli.main import run
 from tests.support.commands.command_line import FILES, Said, rows
 from tests.support.commands.settings_file import museum, put
@@ -38,10 +39,12 @@ NOBODY = "http://127.0.0.1:9/"
 
 def test_what_was_there_outlives_a_first_pull_that_fails(tmp_path: Path) -> None:
     own = tmp_path / "w" / ".resourcesync"
-    names = ("catalogue.db", "trash/deleted", "quarantine/edited", "../mine.txt")
+    names = ("trash/deleted", "quarantine/edited", "../mine.txt")
     for name in names:
         (own / name).parent.mkdir(parents=True, exist_ok=True)
         (own / name).write_text(name)
+    SourceCatalogue(own / "catalogue.db").close()
+    catalogue = (own / "catalogue.db").read_bytes()
 
     for extra in ((), ("-n",)):
         ran = command("pull", NOBODY, str(own.parent), "-o", "retries=0", *extra, home=tmp_path)
@@ -49,6 +52,7 @@ def test_what_was_there_outlives_a_first_pull_that_fails(tmp_path: Path) -> None
 
     for name in names:
         assert (own / name).read_text() == name
+    assert (own / "catalogue.db").read_bytes() == catalogue
     assert not (own / "state.db").exists()
 
 
