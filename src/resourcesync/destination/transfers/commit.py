@@ -31,8 +31,8 @@ class StagedResource(msgspec.Struct):
     ``staged`` is ``None`` if the bytes are in place. ``counts`` is false if the Source answered
     that the copy is still good. ``local``: of another copy in the mirror. ``patched`` are the bytes
     of the patch. ``contradicts`` is the difference from the list, where bytes are kept all the
-    same. ``has_bad_digest``: the server's digest cannot be read, and was ignored. ``served_by`` is
-    another page, without its query, to which the request was redirected.
+    same. ``has_bad_digest``: the server's digest cannot be read, and was ignored. ``served_by``,
+    of what a server answered, is another page, without its query, to which it was redirected.
     """
 
     fetch: planner.Fetch
@@ -43,13 +43,13 @@ class StagedResource(msgspec.Struct):
     patched: int | None = None
     contradicts: str = ""
     has_bad_digest: bool = False
-    served_by: str = ""
+    served_by: str | None = None
 
     @property
     def replaces_unproven(self) -> bool:
         """True if other bytes than before are only believed: the list has no hash."""
         before = self.fetch.before
-        if before is None or before.is_suspect or self.copy.listed:
+        if self.served_by is None or before is None or before.is_suspect or self.copy.listed:
             return False
         return before.digests not in {"", self.copy.digests}
 
@@ -285,7 +285,7 @@ class CommitBatch:
         held = [
             ready
             for ready in unproven
-            if self._shared.holds(ready.copy.digests) or self._shared.holds(ready.served_by)
+            if self._shared.holds(ready.copy.digests) or self._shared.holds(ready.served_by or "")
         ]
         for ready in held:
             assert ready.staged is not None
