@@ -2,9 +2,8 @@
 
 import pytest
 
-from resourcesync.documents.reader import Limits
 from resourcesync.errors import MalformedDocumentError, NotAListError, UnexpectedDocumentError
-from tests.support.documents.text import RESOURCE_LIST, document, open_document, tell, uris, url
+from tests.support.documents.text import RESOURCE_LIST, document, open_document, tell, url
 
 
 @pytest.mark.parametrize("capability", ["resourcedump-archives", "manifest", "other", ""])
@@ -87,10 +86,3 @@ def test_entries_are_given_once() -> None:
 
     with pytest.raises(RuntimeError, match="once"):
         next(opened.rows())
-
-
-def test_a_uri_longer_than_the_text_limit_is_still_a_limit_of_the_document() -> None:
-    limits = Limits(text=100, uri=2048)
-
-    loc = "http://a/".ljust(100, "x")
-    assert uris(tell(document(url(loc)), limits).entries) == [loc]

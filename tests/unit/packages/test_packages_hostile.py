@@ -7,7 +7,6 @@ import pytest
 
 from resourcesync.documents.packages.safety import PackageLimits
 from resourcesync.documents.packages.zip_directory import END
-from resourcesync.errors import DocumentLimitError
 from tests.support.documents.packages import MANIFEST_OF_A as MANIFEST
 from tests.support.documents.packages import (
     A,
@@ -43,13 +42,6 @@ def test_a_path_that_cannot_be_used_costs_its_entry_alone(path: str) -> None:
 
     assert found.faults == [("http://h/bad", "manifest-path")]
     assert found.given == [("http://h/a", A[1])]
-
-
-def test_a_path_beyond_the_length_of_any_text_is_a_fault_of_the_manifest() -> None:
-    text = manifest(listed("/" + "a" * 70_000, loc="http://h/bad"))
-
-    with pytest.raises(DocumentLimitError):
-        unpack(forge(Forged(b"manifest.xml", text)))
 
 
 @pytest.mark.parametrize("name", [b"a", b"/a"])
