@@ -9,7 +9,6 @@ from resourcesync.app import plugins
 from resourcesync.cli.main import run
 from tests.support.accounts.distributions import install
 from tests.support.commands.command_line import LATER, Said
-from tests.support.commands.started import python
 from tests.support.documents.written import facts
 from tests.support.servers.tiny_source import TinySource
 from tests.support.worlds.loose_source import PATCH
@@ -47,17 +46,3 @@ def test_a_plug_in_applies_patches_of_its_media_type(
     assert "made this copy, hash verified" in shown
     assert Path("mirror/a.bin").read_bytes() == new
     assert "/a.bin" not in {asked.target for asked in source.asked}
-
-
-def test_a_pull_from_the_web_into_a_folder_searches_for_no_plug_ins(
-    source: TinySource, here: Path
-) -> None:
-    code = (
-        "import sys, resourcesync.cli.main as main\n"
-        "ended = main.run(sys.argv[1:])\n"
-        "print(ended, 'importlib.metadata' in sys.modules)"
-    )
-
-    ran = python(code, "pull", source.url, "mirror", "-q", home=here, measured=False)
-
-    assert ran.stdout.splitlines()[-1] == "0 False", ran.stderr

@@ -16,7 +16,6 @@ from resourcesync.cli.output import (
     QUIET,
     CommandOutcome,
     Job,
-    OutputLostError,
     OutputOptions,
     Problem,
     Screen,
@@ -98,26 +97,6 @@ def test_what_a_source_writes_cannot_reach_the_terminal() -> None:
     assert "\x1b" not in said
     assert "\u202e" not in said
     assert not any(line.startswith("In sync") for line in said.splitlines())
-
-
-class Full(io.StringIO):
-    """A stream on a disk that is full, or that nobody reads."""
-
-    def __init__(self, number: int) -> None:
-        super().__init__()
-        self._number = number
-
-    def write(self, text: str) -> int:
-        raise OSError(self._number, "gone")
-
-
-@pytest.mark.parametrize(("number", "code"), [(32, 141), (28, 8)])
-def test_output_that_is_lost_ends_the_run(number: int, code: int) -> None:
-    with pytest.raises(OutputLostError) as caught:
-        write_line(Full(number), "text")
-
-    assert caught.value.exit == code
-    assert caught.value.reason == "gone"
 
 
 @pytest.mark.parametrize(

@@ -87,7 +87,7 @@ def test_a_first_pull_walks_the_shortest_way(source: str, tmp_path: Path) -> Non
     said = loaded_by("pull", source, str(tmp_path / "new"), "-q", home=tmp_path, code=PROFILED)
     functions = next(int(word) for word in said if word.isdecimal())
 
-    assert said & SLOW == set()
+    assert said & (SLOW | {"importlib.metadata"}) == set(), "it searches for no plug-ins"
     assert len(own(said)) <= 110
     assert 500 < functions <= 1_000
 

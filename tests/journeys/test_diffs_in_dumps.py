@@ -63,18 +63,6 @@ def test_a_diff_leads_to_a_request_for_the_resource(
     assert world.asked_resources().count(NAME) == 1
 
 
-def test_a_diff_of_a_resource_that_is_not_served_leaves_the_copy_and_is_not_in_sync(
-    world: World[DumpSource],
-) -> None:
-    dump(world, diff_of(TYPES[0]))
-    del world.source.served[BASE + NAME]
-
-    report = world.pull(dumps="always")
-
-    assert report.state is MirrorState.BEHIND
-    assert world.files() == {BASE + NAME: OLD}
-
-
 def packed_patch(patch: bytes, told: Told) -> bytes:
     """A package that has of a changed resource a patch alone (0.9, section 8.3)."""
     link = (

@@ -8,7 +8,6 @@ import pytest
 
 from examples import search_index, vector_store
 from resourcesync import Mirror
-from resourcesync.errors import StorageError
 from tests.support.crashes.indexing import chunks_of, read_search
 from tests.support.servers.tiny_source import TinySource
 from tests.support.sources.embedding import EARLY, FILES, LATE
@@ -115,17 +114,3 @@ def test_a_vector_store_gets_only_new_chunks_and_loses_those_that_are_gone(
     mirror.pull()
     vector_store.update(mirror, store, progress)
     assert store.embedded == 4  # its last part alone
-
-
-def test_a_vector_store_never_gets_a_damaged_file(
-    mirror: Mirror, source: TinySource, tmp_path: Path
-) -> None:
-    store, progress = Vectors(), tmp_path / "position"
-    (mirror.folder / "objects/05.txt").unlink()
-
-    with pytest.raises(StorageError):
-        vector_store.update(mirror, store, progress)
-    mirror.repair()
-    vector_store.update(mirror, store, progress)
-
-    assert store.texts() == chunks_of(files_of(source, FILES))

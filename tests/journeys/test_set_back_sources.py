@@ -286,22 +286,6 @@ def test_what_a_killed_pull_had_begun_to_write_down_is_not_done_once_it_is_taken
     assert world.in_sync(), "what it had been told to delete is here"
 
 
-@pytest.mark.parametrize("writes", range(6))
-def test_after_a_pull_that_was_killed_while_it_wrote_changes_down_the_next_one_is_in_sync(
-    world: World[PublishedSource], writes: int
-) -> None:
-    world.pull()
-    changed(world, "objects/0001.html", "new.html", text="new")
-    killed(world, writes)
-    changed(world, "objects/0001.html", text="newer")
-
-    report = world.pull()
-
-    assert report.state is MirrorState.IN_SYNC
-    assert report.created + report.updated <= 2
-    assert world.in_sync()
-
-
 def test_a_killed_pull_goes_on_though_its_list_has_another_place_now(tmp_path: Path) -> None:
     world = World(tmp_path, PublishedSource(max_entries=3))
     changed(world, "first.html", text="first")

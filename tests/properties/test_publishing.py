@@ -10,7 +10,6 @@ from hypothesis import strategies as st
 
 from resourcesync.adapters.files import FileSelection, FileTreeOriginals
 from resourcesync.model.timestamps import from_microseconds
-from resourcesync.model.vocabulary import ChangeKind
 from resourcesync.source.paging import PageLimits
 from resourcesync.source.publication_settings import ChangeLists, Policy
 from resourcesync.source.rotation import GRACE
@@ -145,35 +144,6 @@ def test_a_change_list_that_was_closed_is_never_another(
             is_list = b'capability="changelist" from=' in content and b"<urlset" in content
             if is_list and b" until=" in content:
                 assert closed.setdefault(name, content) == content
-
-
-@given(st.lists(st.tuples(EDITS, HOURS), max_size=6))
-def test_a_mirror_that_polls_the_change_list_stays_in_step(
-    rounds: list[tuple[list[tuple[str, str]], int]],
-) -> None:
-    source = Source(limits=PageLimits(max_entries=4))
-    source.put("a", "b", "c")
-    source.publish()
-    first = Reader(source.documents).view()
-    mirror, cursor = first.current(), first.at
-
-    for edits, hours in rounds:
-        apply(source, edits, hours)
-        publication = source.publish()
-        changes = Reader(source.documents).view().changes
-        fresh = [change for change in changes if change.time is not None and change.time > cursor]
-        counts = (publication.created, publication.updated, publication.deleted)
-        kinds = [change.kind for change in fresh]
-        assert counts == tuple(kinds.count(kind) for kind in ChangeKind)
-        for change in fresh:
-            if change.kind is ChangeKind.DELETED:
-                del mirror[change.uri]
-            else:
-                mirror[change.uri] = change.resource.digests[0].value
-            assert change.time is not None
-            cursor = change.time
-
-        assert mirror == source.truth()
 
 
 FILE_NAMES = st.binary(min_size=1, max_size=12).filter(
