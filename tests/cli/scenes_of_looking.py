@@ -5,8 +5,8 @@ from pathlib import Path
 from tests.cli.scenes import Scene, scene
 from tests.support.commands.command_line import FILES
 from tests.support.documents.written import written
-from tests.support.rules.judged import CHANGES, offer, write
-from tests.support.servers.tiny_source import STAMP, Answer, TinySource
+from tests.support.rules.judged import CHANGES, write
+from tests.support.servers.tiny_source import STAMP, TinySource
 
 URL = "--url https://museum.example"
 
@@ -162,37 +162,6 @@ def validate_rules_and_samples(at: Scene) -> None:
     at.silently(f"resourcesync publish public {URL}")
     at.run("resourcesync validate public --max-documents 2")
     at.run("resourcesync validate public")
-
-
-@scene
-def validate_live_and_a_sample(at: Scene) -> None:
-    offer(at.source)
-    at.source.asked.clear()
-    at.run(f"resourcesync validate {at.source.url}")
-    at.run(f"resourcesync validate {at.source.url} --live")
-    at.requests()
-    at.run(f"resourcesync validate {at.source.url} --sample 100%")
-    at.run(f"resourcesync validate {at.source.url} --sample 100% --json")
-    at.requests()
-    name = "/objects/0001.txt"
-    for answer in (Answer(body=b"objecT 1\n"), Answer(body=b"longer\n"), Answer(status=404)):
-        at.source.answers[name] = answer
-        at.run(f"resourcesync validate {at.source.url} --sample 12")
-    at.run(f"resourcesync validate {at.source.url}/none.xml {write('a.xml', CHANGES)}")
-
-
-@scene
-def explore_5_of_what_was_cut(at: Scene) -> None:
-    whole = at.source.answers["/resourcelist.xml"].body
-    Path("cut.xml").write_bytes(whole[:-3])
-    Path("empty.xml").touch()
-    at.source.put("/list.xml", whole[:-3], "application/xml")
-    at.refuse("explore cut.xml", "explore empty.xml", f"explore {at.source.url}/list.xml")
-    at.source.put("/p.zip", b"PK\x03\x04abc", "application/zip")
-    pointer = f"<url><loc>{at.source.url}/p.zip</loc></url>"
-    head = f'<rs:md capability="resourcedump" at="{STAMP}"/>'
-    at.source.put_document("/dump.xml", head, [pointer])
-    at.refuse(f"pull {at.source.url}/dump.xml museum")
 
 
 @scene

@@ -42,34 +42,6 @@ def pull_with_filters(at: Scene) -> None:
     at.files("nothing")
 
 
-@scene
-def pull_by_a_rule_of_places(at: Scene) -> None:
-    at.source.offer({"/objects/1/a.txt": b"a", "/1-a.txt": b"b"})
-    table = '[mirror.museum]\nsource = "URL"\ndest = "museum"\nmap = "{}"\n'
-    at.configure(table.format("objects/{item}/{name} => {item}-{name}"))
-    at.run("resourcesync pull museum")
-    at.files("museum")
-    at.run(f"resourcesync why museum {at.source.url}/1-a.txt")
-    at.configure(table.format("objects/{item}/{name} => {item}"))
-    at.refuse("pull museum")
-    at.configure(table.replace('dest = "museum"', 'dest = "other"').format("{a} => {b}"))
-    at.refuse("pull museum")
-
-
-@scene
-def pull_and_prune(at: Scene) -> None:
-    at.pulled()
-    at.run(f"resourcesync pull museum {THREE} -n")
-    at.run(f"resourcesync pull museum {THREE}")
-    at.run("resourcesync audit museum")
-    at.run("resourcesync pull museum --prune --max-delete 8")
-    at.run("resourcesync pull museum --max-delete 100%")
-    at.run("resourcesync pull museum --prune -n")
-    at.run("resourcesync pull museum --prune")
-    at.files("museum")
-    at.run("resourcesync audit museum")
-
-
 def a_day_later() -> None:
     """Let the folder of mirrors believe that it asked for the sets a day ago."""
     file = OWN / "sets.json"
@@ -123,55 +95,6 @@ def pull_of_one_set(at: Scene) -> None:
         del at.source.answers[f"/rs/texts/{name}.xml"]
     at.run("resourcesync pull museum")
     at.run("resourcesync pull museum --mode baseline")
-    at.files("museum")
-
-
-@scene
-def pull_of_sets_that_come_and_go(at: Scene) -> None:
-    more = {**SETS, "films": {"/films/f.txt": b"film\n"}}
-    offer_sets(at.source, more)
-    at.run(f"resourcesync pull {at.source.url} museum --set maps --set 3 -q")
-    at.files("museum")
-    at.run("resourcesync pull museum --set texts -q")
-    at.files("museum")
-    at.run(f"resourcesync pull {at.source.url} all --all-sets -q")
-    at.files("all")
-
-
-@scene
-def pull_of_all_sets_a_day_later(at: Scene) -> None:
-    offer_sets(at.source, SETS)
-    at.pulled("--all-sets")
-    offer_sets(at.source, {**SETS, "films": {"/films/f.txt": b"film\n"}})
-    at.run("resourcesync pull museum -q")
-    at.files("museum")
-    a_day_later()
-    at.run("resourcesync pull museum -q")
-    at.files("museum")
-    offer_sets(at.source, {**SETS, "films": {"/films/f.txt": b"film\n"}, "coins": {"/c": b"c"}})
-    at.run(f"resourcesync pull {at.source.url} museum --all-sets -q")
-    at.files("museum/coins")
-    offer_sets(at.source, {"maps": SETS["maps"]})
-    for name in ("capabilitylist", "resourcelist"):
-        del at.source.answers[f"/rs/texts/{name}.xml"]
-    a_day_later()
-    at.run("resourcesync pull museum")
-    at.files("museum")
-
-
-@scene
-def pull_of_sets_of_which_nobody_tells(at: Scene) -> None:
-    offer_sets(at.source, SETS)
-    for name in SETS:
-        at.source.answers[f"/rs/{name}/capabilitylist.xml"] = Answer(status=404)
-    at.run(f"resourcesync pull {at.source.url} museum --all-sets -q")
-    at.files("museum")
-    offer_sets(at.source, SETS)
-    at.pulled("--all-sets")
-    a_day_later()
-    at.source.answers["/.well-known/resourcesync"] = Answer(status=410)
-    del at.source.answers["/rs/texts/capabilitylist.xml"]
-    at.run("resourcesync pull museum")
     at.files("museum")
 
 
@@ -276,15 +199,6 @@ def pull_3_of_a_list_that_was_cut(at: Scene) -> None:
 
 
 @scene
-def pull_lists_only_with_a_deletion(at: Scene) -> None:
-    at.pulled()
-    at.offer({"/objects/0003.txt": None})
-    at.run("resourcesync pull museum --lists-only")
-    at.run("resourcesync status museum")
-    at.run("resourcesync pull museum")
-
-
-@scene
 def pull_10(at: Scene) -> None:
     at.pulled()
     at.run("resourcesync pull museum --max-duration 0s")
@@ -367,27 +281,57 @@ def repair(at: Scene) -> None:
 
 
 @scene
-def audit_of_several(at: Scene) -> None:
-    for name in ("good", "bad"):
-        at.silently(f"resourcesync pull {at.source.url} {name}")
-    spoil("bad")
-    at.run("resourcesync audit good bad")
-    at.run("resourcesync audit bad nothing good --json")
-    at.run("resourcesync audit good bad -q")
-    at.run("resourcesync audit bad --combined all --missing m --different d --extra e -q")
-    for name in ("all", "m", "d", "e"):
-        at.note(f"{name}: {' '.join(sorted(Path(name).read_text().splitlines()))}")
-    at.run("resourcesync audit bad --missing no/such/folder")
-    at.source.asked.clear()
-    at.run("resourcesync audit good --offline --method stat")
-    at.requests()
-    at.run("resourcesync publish public --url https://museum.example -q")
-    at.refuse("audit public", "status public", "status", "repair public")
-
-
-@scene
 def audit_of_the_source_itself(at: Scene) -> None:
     at.pulled()
     at.source.put(ONE, b"objecT 1\n")
     del at.source.answers["/objects/0002.txt"]
     at.run("resourcesync audit museum --method remote")
+
+
+@scene
+def pull_of_sets_that_come_and_go(at: Scene) -> None:
+    more = {**SETS, "films": {"/films/f.txt": b"film\n"}}
+    offer_sets(at.source, more)
+    at.run(f"resourcesync pull {at.source.url} museum --set maps --set 3 -q")
+    at.files("museum")
+    at.run("resourcesync pull museum --set texts -q")
+    at.files("museum")
+    at.run(f"resourcesync pull {at.source.url} all --all-sets -q")
+    at.files("all")
+
+
+@scene
+def pull_of_all_sets_a_day_later(at: Scene) -> None:
+    offer_sets(at.source, SETS)
+    at.pulled("--all-sets")
+    offer_sets(at.source, {**SETS, "films": {"/films/f.txt": b"film\n"}})
+    at.run("resourcesync pull museum -q")
+    at.files("museum")
+    a_day_later()
+    at.run("resourcesync pull museum -q")
+    at.files("museum")
+    offer_sets(at.source, {**SETS, "films": {"/films/f.txt": b"film\n"}, "coins": {"/c": b"c"}})
+    at.run(f"resourcesync pull {at.source.url} museum --all-sets -q")
+    at.files("museum/coins")
+    offer_sets(at.source, {"maps": SETS["maps"]})
+    for name in ("capabilitylist", "resourcelist"):
+        del at.source.answers[f"/rs/texts/{name}.xml"]
+    a_day_later()
+    at.run("resourcesync pull museum")
+    at.files("museum")
+
+
+@scene
+def pull_of_sets_of_which_nobody_tells(at: Scene) -> None:
+    offer_sets(at.source, SETS)
+    for name in SETS:
+        at.source.answers[f"/rs/{name}/capabilitylist.xml"] = Answer(status=404)
+    at.run(f"resourcesync pull {at.source.url} museum --all-sets -q")
+    at.files("museum")
+    offer_sets(at.source, SETS)
+    at.pulled("--all-sets")
+    a_day_later()
+    at.source.answers["/.well-known/resourcesync"] = Answer(status=410)
+    del at.source.answers["/rs/texts/capabilitylist.xml"]
+    at.run("resourcesync pull museum")
+    at.files("museum")

@@ -1,7 +1,6 @@
 """Scenes of publishing: what is remembered, refused, packed, notified; and catalogues."""
 
 import os
-import shutil
 from pathlib import Path
 
 from tests.cli.scenes import Scene, scene
@@ -63,38 +62,6 @@ def publish_refuses(at: Scene) -> None:
 
 
 @scene
-def publish_a_folder_that_is_empty(at: Scene) -> None:
-    at.silently(f"resourcesync publish public {URL}")
-    shutil.rmtree(PUBLIC / "objects")
-    at.run("resourcesync publish public")
-    at.note(locations(LISTS / "changelist.xml"))
-    at.run("resourcesync publish public --allow-empty")
-    at.note(f"{len(locations(LISTS / 'changelist.xml').split())} changes")
-
-
-@scene
-def publish_beside_files_of_others(at: Scene) -> None:
-    heads = ("resourcelist.xml", "changelist.xml", "capabilitylist.xml")
-    for name in (*(f"resourcesync/{head}" for head in heads), ".well-known/resourcesync"):
-        for out in ("public", "lists"):
-            theirs = Path(out, name)
-            theirs.parent.mkdir(parents=True, exist_ok=True)
-            theirs.write_text("<mine/>")
-            at.refuse(f"publish public {URL} --out {out}")
-            at.note(f"{theirs}: {theirs.read_text()}, {(PUBLIC / '.resourcesync').exists()}")
-            shutil.rmtree(theirs.parent)
-    for name in ("resourcesync-sitemap.xml", "resourcesync-sitemap-0001.xml", "robots.txt"):
-        put(name, "my own")
-        at.refuse(f"publish public {URL} --sitemap -o robots=true")
-        at.note((PUBLIC / name).read_text())
-        (PUBLIC / name).unlink()
-    at.silently(f"resourcesync publish public {URL}")
-    (LISTS / "resourcedump.xml").write_text("<urlset/>")
-    at.run("resourcesync publish public --dumps resources")
-    at.note((LISTS / "resourcedump.xml").read_text())
-
-
-@scene
 def publish_a_sitemap_and_robots(at: Scene) -> None:
     put("sitemap.xml", "<!-- the operator's own -->")
     at.run(f"resourcesync publish public {URL} --sitemap -o robots=true -o max_entries=5")
@@ -132,38 +99,6 @@ def publish_dumps(at: Scene) -> None:
     put("objects/0000.txt", "altered\n")
     at.run("resourcesync publish public --dumps all")
     at.note(" ".join(sorted(path.suffix for path in LISTS.iterdir())))
-
-
-@scene
-def publish_in_the_place_of_another(at: Scene) -> None:
-    at.silently(f"resourcesync publish public {URL}")
-    Path("archive").mkdir()
-    Path("archive/page.txt").write_text("page")
-    before = (LISTS / "resourcelist.xml").read_bytes()
-    for url in (URL, "--url https://other.example"):
-        at.refuse(f"publish archive {url} --out public", f"publish archive {url} --out public -n")
-    at.refuse("publish archive --url https://other.example --out public --initialise")
-    shutil.rmtree(PUBLIC / ".resourcesync")
-    at.refuse(f"publish public {URL}")
-    at.note(f"as before: {(LISTS / 'resourcelist.xml').read_bytes() == before}")
-    at.run(f"resourcesync publish public {URL} --initialise")
-    at.run("resourcesync publish public --out lists")
-    at.run("resourcesync publish public")
-
-
-@scene
-def publish_globs(at: Scene) -> None:
-    for name in ("Thumbs.db", "page.txt", "Gemälde/a.txt", "Gemälde/Thumbs.db"):
-        put(name, name)
-    shutil.rmtree(PUBLIC / "objects")
-    for globs in ("--exclude /Thumbs.db", "--exclude /Gemälde/**", "--exclude '' --include /*.txt"):
-        at.silently(f"resourcesync publish public {URL} {globs}")
-        at.note(locations(LISTS / "resourcelist.xml"))
-    at.run("resourcesync publish public --include *.pdf")
-    rules = "--link canonical:{stem} --link describedby:{path}.xml"
-    at.run(f"resourcesync publish public --include '' --exclude *.pdf {rules}")
-    at.note(f"{(LISTS / 'resourcelist.xml').read_text().count('canonical')} canonical links")
-    at.run(f"resourcesync publish public {rules}")
 
 
 @scene

@@ -83,10 +83,6 @@ ROWS: dict[str, tuple[Any, Any, Any, DecisionPolicy, Any]] = {
         *(COPY, VAGUE, None, LISTS),
         update(VAGUE, ask=True),
     ),
-    "a copy whose date moved is requested": (
-        *(COPY._replace(etag=""), DATED._replace(lastmod=11), None, LISTS),
-        update(DATED._replace(lastmod=11), COPY._replace(etag=""), ask=True),
-    ),
     "a copy whose date moved back is requested if it has an etag": (
         *(COPY, DATED._replace(lastmod=9), None, LISTS),
         update(DATED._replace(lastmod=9), ask=True),
