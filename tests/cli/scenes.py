@@ -174,11 +174,6 @@ def pull_3(at: Scene) -> None:
 
 
 @scene
-def pull_3_lists_only(at: Scene) -> None:
-    at.run(f"resourcesync pull {at.source.url} museum --lists-only")
-
-
-@scene
 def pull_4(at: Scene) -> None:
     with dead_address() as address:
         at.run(f"resourcesync pull {address} museum -o retries=0")

@@ -98,7 +98,8 @@ def test_an_older_resource_list_at_a_new_address_takes_no_copy_away(
 ) -> None:
     """A replica has it, and the Change List, which got shorter, goes back to it, as it says."""
     world, moving = world_that_moves(tmp_path, LooseSource(lastmods=False))
-    source = made_again(world.source) and world.source
+    source = world.source
+    made_again(source)
     older = source.honest(RESOURCE_LIST)
     moving.pull(world)
     if came == "between":

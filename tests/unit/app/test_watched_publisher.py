@@ -131,7 +131,11 @@ def test_an_emptied_tree_is_never_published_as_deleted(kept: Kept) -> None:
 
 
 def test_a_tree_whose_disk_is_away_is_not_published_anew(kept: Kept) -> None:
-    kept.keep(lambda: kept.tree.rename(f"{kept.tree}-away") and kept.tree.mkdir())
+    def lose() -> None:
+        kept.tree.rename(f"{kept.tree}-away")
+        kept.tree.mkdir()
+
+    kept.keep(lose)
 
     assert {(error.code, error.hint) for error, _ in kept.failures} == {
         ("storage", "mount its disk, or restore it")
