@@ -46,12 +46,13 @@ class StagedResource(msgspec.Struct):
     served_by: str | None = None
 
     @property
-    def replaces_unproven(self) -> bool:
-        """True if other bytes than before are only believed: the list has no hash."""
+    def unproven_answers(self) -> tuple[str, ...]:
+        """What takes the place of a good copy and no list proves: its bytes, and another page."""
         before = self.fetch.before
-        if self.served_by is None or before is None or before.is_suspect or self.copy.listed:
-            return False
-        return before.digests not in {"", self.copy.digests}
+        if self.served_by is None or before is None or before.is_damaged or self.copy.listed:
+            return ()
+        is_same = before.digests == self.copy.digests
+        return () if is_same else tuple(filter(None, (self.copy.digests, self.served_by)))
 
 
 class CommitBatch:
@@ -272,26 +273,22 @@ class CommitBatch:
 
     def _without_shared(self, staged: list[StagedResource]) -> list[StagedResource]:
         """Return what to install; an answer that would replace many copies replaces none."""
-        unproven = [ready for ready in staged if ready.replaces_unproven]
+        unproven = [(ready, found) for ready in staged if (found := ready.unproven_answers)]
         if not unproven:
             return staged
-        if self._shared is None:
-            self._shared = SharedAnswers(self._pull.sync_state.shared_answers)
+        shared = self._shared = self._shared or SharedAnswers(self._pull.sync_state.shared_answers)
         is_accepted = self._pull.options.mode == "baseline"
-        for ready in unproven:
-            for answer in filter(None, (ready.copy.digests, ready.served_by)):
-                former = ready.fetch.before.digests if ready.fetch.before else ""
-                self._shared.add(answer, former, is_accepted=is_accepted)
-        held = [
-            ready
-            for ready in unproven
-            if self._shared.holds(ready.copy.digests) or self._shared.holds(ready.served_by or "")
-        ]
-        for ready in held:
-            assert ready.staged is not None
-            ready.staged.discard()
-            self.add_failure(ready.fetch, pending_tasks.SHARED, pending_tasks.SHARED_REASON, 1)
-        return [ready for ready in staged if ready not in held]
+        for ready, answers in unproven:
+            assert ready.fetch.before is not None
+            for answer in answers:
+                shared.add(answer, ready.fetch.before.digests, is_accepted=is_accepted)
+        held = {id(ready) for ready, answers in unproven if any(map(shared.holds, answers))}
+        for ready, _ in unproven:
+            if id(ready) in held:
+                assert ready.staged is not None
+                ready.staged.discard()
+                self.add_failure(ready.fetch, pending_tasks.SHARED, pending_tasks.SHARED_REASON, 1)
+        return [ready for ready in staged if id(ready) not in held]
 
     def _report_quarantined(self) -> None:
         for path, place in self._copies.newly_quarantined():
