@@ -138,6 +138,18 @@ def test_a_page_that_an_audit_found_gone_is_known_to_all(site: World[PlainSite])
     assert (report.listed.absent, site.asked_resources()) == (1, ["3.html"])
 
 
+def test_a_page_that_a_sitemap_no_longer_lists_goes_by_the_step_that_all_propose(
+    site: World[PlainSite],
+) -> None:
+    del site.source.dates["2.html"]
+    site.pull()
+
+    step = next_step(site.why("2.html", None), Path("m"))
+    assert step == ("To remove", "resourcesync repair m --delete")
+    assert (site.audit().unlisted, site.audit().unproving) == (1, False)
+    assert site.repair(source=None, deleting=True).deleted == 1
+
+
 @pytest.mark.parametrize("is_restored", [True, False])
 @pytest.mark.parametrize("is_gone", [True, False])
 def test_a_kept_file_that_was_changed_or_removed_here_is_told_by_all_and_ended_by_one_command(

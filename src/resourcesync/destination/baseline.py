@@ -59,9 +59,9 @@ class _ListsRead(NamedTuple):
 class Baseline:
     """Baseline synchronization of one session."""
 
-    def __init__(self, pull: pull_session.SyncSession, *, accepts_undated: bool = False) -> None:
+    def __init__(self, pull: pull_session.SyncSession) -> None:
         self._pull = pull
-        self._accepts_undated = accepts_undated or pull.options.delete == "absent"
+        self._accepts_undated = pull.options.delete == "absent"
         self._policy = planner.DecisionPolicy(absence=planner.Absence.UNPROVEN)
         self._through = self._listed_at = 0
         self._complete_reading: absence_proof.CompleteReading | None = None
@@ -78,7 +78,8 @@ class Baseline:
             return self._pull.after_list if lists is None else self._synchronize(lists)
 
     def read_listed_rows(self, held: ExitStack) -> ListedRows:
-        """Read what the Source lists now, without acting on it."""
+        """Read what the Source lists now; its absence is that by which a repair may delete."""
+        self._accepts_undated = True
         lists = self._read(held)
         assert lists is not None, "an unconditional reading always returns a snapshot"
         snapshot, history, sorters, linked = lists
@@ -92,7 +93,6 @@ class Baseline:
             absent_at=absent_at,
             linked=linked,
             unread_parts=snapshot.unread_parts,
-            unproving=not snapshot.proves_absence,
             was_read=self._pull.was_read(snapshot.at, history),
         )
 

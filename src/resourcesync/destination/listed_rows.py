@@ -196,7 +196,7 @@ class ListedRows(msgspec.Struct, frozen=True, kw_only=True):
 
     ``at`` is ``None``, and ``checkpoint`` 0, if no list states a moment. ``has_gap``: the changes
     do not reach back to the list, or a part is outdated. Up to ``absent_at`` the rows are all that
-    is listed. ``unproving``: see `ListFaults`. ``was_read``: a pull read these lists, to the end.
+    is listed. ``was_read``: a pull read these very lists, to the end.
     """
 
     sorters: list[ExternalSorter[ListedEntry]]
@@ -207,7 +207,6 @@ class ListedRows(msgspec.Struct, frozen=True, kw_only=True):
     absent_at: int = 0
     linked: ExternalSorter[ListedEntry] | None = None
     unread_parts: int = 0
-    unproving: bool = False
     was_read: bool = False
 
     def rows(self) -> Iterator[ListedEntry]:

@@ -164,7 +164,7 @@ class Audit:
             )
         listed = Baseline(pull).read_listed_rows(held)
         self._has_gap, self._is_read = listed.has_gap, listed.was_read
-        self._unread_parts, self._is_unproving = listed.unread_parts, listed.unproving
+        self._unread_parts, self._is_unproving = listed.unread_parts, not listed.proves_absence
         return listed.at, listed.rows()
 
     def _compare(self, rows: Iterator[planner.ListedEntry], inspector: CopyInspector) -> None:

@@ -97,7 +97,7 @@ class AuditReport(AuditCounts, frozen=True, kw_only=True):  # type: ignore[misc]
             off. Then the mirror is not in sync, though all that is known agrees.
         lacks_pages: The Source serves none of what it lists, or too little for a mirror that never
             was in sync: see `RunReport.absent_below`.
-        unproving: The lists cannot show what is gone: see `RunReport.faults`.
+        unproving: The lists cannot show what is gone, so that no repair deletes what they lack.
     """
 
     audit: str
