@@ -10,7 +10,9 @@ from urllib.request import urlopen
 import pytest
 
 from resourcesync import Mirror
+from resourcesync.app.mirrors import mirror_home
 from resourcesync.app.stored_names import StoredNames
+from resourcesync.app.watching.watch_jobs import read_history
 from resourcesync.cli.main import run
 from resourcesync.errors import StateError, StorageError
 from tests.support.commands.command_line import FILES, MIRRORED, Said, rows
@@ -70,6 +72,9 @@ def test_a_pause_survives_a_restart_and_ends_when_it_is_resumed(
         assert run(["watch", "--admin", again.bind, "-v"]) == 0
     [line] = [line for line in said.readouterr().out.splitlines() if "museum  in sync" in line]
     assert line.endswith("  paused")
+    mirror_home.pause(Path("copies/museum"), is_paused=True)
+    Path("copies/museum/.resourcesync/state.db").write_bytes(b"damaged" * 99)
+    assert read_history(Path("copies/museum")).is_paused
 
 
 def test_held_deletions_are_released_once_by_their_exact_number(

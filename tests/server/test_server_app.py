@@ -127,6 +127,8 @@ def test_documents_outside_the_tree_are_served_under_their_own_name(
     assert ask(app, "/lists/capabilitylist.xml").body == b"<urlset/>"
     assert ask(app, "/.well-known/resourcesync").body == b"<here/>"
     assert ask(app, "/a/one.txt").status == 200
+    root.rename(root.with_name("away"))
+    assert ask(app, "/a/one.txt").status == 503
 
 
 @pytest.mark.parametrize("is_mount_point", [False, True])

@@ -58,13 +58,14 @@ class ConfiguredSource(msgspec.Struct, frozen=True, kw_only=True):
                 f"there is no folder {self.path}", hint="mount its disk, or restore it"
             )
         catalogue, out = self.places.catalogue, self.settings.get("out")
-        is_new = kind is app.inputs.InputKind.FOLDER and not catalogue.exists()
+        has_catalogue = catalogue.exists()
+        is_new = kind is app.inputs.InputKind.FOLDER and not has_catalogue
         if is_new and not os.listdir(self.path):  # noqa: PTH208 - its disk may be away
             from resourcesync.source.scan_for_changes import empty_tree_error  # noqa: PLC0415 - rarely
 
             raise empty_tree_error()
         folders = (Path(self.path if out is None else str(out.value)), catalogue.parent.parent)
-        traces = () if catalogue.exists() else map(app.mirror_home.trace_of_source, folders)
+        traces = () if has_catalogue else map(app.mirror_home.trace_of_source, folders)
         if trace := next(filter(None, traces), None):
             raise StateError(
                 f"the catalogue of {self.name} is missing",

@@ -142,7 +142,7 @@ class Application:
         self._description_name = (os.fsencode(served.well_known.name),)
         self._front = front_page(served.capability_list_uri)
         capability_list = served.documents / CAPABILITY_LIST.removeprefix(FOLDER)
-        self._always_there = capability_list, served.well_known
+        self._root, self._always_there = served.root, (capability_list, served.well_known)
 
     def _is_open(self, names: files.Names) -> bool:
         return self._is_published(_path_of(names))
@@ -175,9 +175,12 @@ class Application:
             return response
         if request.raw_path in {b"", b"/"}:
             return self._front.response_to(request)
-        if not any(map(os.path.lexists, self._always_there)):
-            return storage_error_response(StorageError("the folder is empty: is its disk mounted?"))
+        if self._is_away():
+            return storage_error_response(StorageError("a folder is away: is its disk mounted?"))
         return asgi.refuse(404, "Not found.")
+
+    def _is_away(self) -> bool:
+        return not (self._root.is_dir() and any(map(os.path.lexists, self._always_there)))
 
     def _redirect_to_folder(self, request: asgi.HttpRequest) -> Response | None:
         """Return the redirect to a folder that has a page; ``None`` for anything else.

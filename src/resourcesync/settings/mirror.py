@@ -290,7 +290,7 @@ class ServiceSettings(msgspec.Struct, frozen=True, kw_only=True):
     state: Annotated[
         Path | None,
         Setting(
-            "The folder for subscriptions and requests, instead of the user's own folder.",
+            "The folder for subscriptions, instead of the user's own folder.",
             _MAIN,
             FOLDER,
             "DIR",

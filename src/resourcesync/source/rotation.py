@@ -10,7 +10,6 @@ from msgspec.structs import replace
 from resourcesync.model.timestamps import SECOND, from_microseconds
 from resourcesync.ports.documents import DocumentStore
 from resourcesync.source import naming
-from resourcesync.source.naming import LIST_HEADS
 from resourcesync.source.publication_settings import Policy
 from resourcesync.source.stored_plan import PublicationPlan, Span, SupersededList
 
@@ -163,7 +162,7 @@ def remove_orphans(documents: DocumentStore, found: Mapping[str, int], now: int)
     """
     left = dict(found)
     for name, since in found.items():
-        if name not in LIST_HEADS and now - since <= GRACE:
+        if name not in naming.LIST_HEADS and now - since <= GRACE:
             continue
         _log.info("removing %s, which is no longer listed anywhere", name)
         documents.delete(name)

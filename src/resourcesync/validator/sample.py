@@ -69,6 +69,8 @@ class Sample:
                 self._changes[listed.uri] = _SampledEntry(listed, document.from_)
             return
         self.listed += 1
+        if self._size.count == 0:
+            return
         seen = _SampledEntry(listed, document.at)
         if self._size.count is None:
             if len(self._resources) < _MOST and self._is_drawn():

@@ -37,14 +37,19 @@ _SPAN: Final = timedelta(days=7)
 def read_history(folder: Path) -> MirrorHistory:
     """Return what a mirror's own state has of its last pull and audit.
 
-    Of a folder with a mirror for each set, the one that waits longest counts.
+    Of a folder with a mirror for each set, the one that waits longest counts. Of a state that
+    cannot be read, which each pull reports, only the pause is known.
     """
-    pasts = [_read_mirror_history(path) for path in mirror_home.pulled_mirrors(folder)]
+    is_paused = mirror_home.is_paused(folder)
+    try:
+        pasts = [_read_mirror_history(path) for path in mirror_home.pulled_mirrors(folder)]
+    except ResourceSyncError:
+        return MirrorHistory(is_paused=is_paused)
     return MirrorHistory(
         pulled=_earliest([past.pulled for past in pasts]),
         audited=_earliest([past.audited for past in pasts]),
         has_failed=any(past.has_failed for past in pasts),
-        is_paused=mirror_home.is_paused(folder),
+        is_paused=is_paused,
     )
 
 

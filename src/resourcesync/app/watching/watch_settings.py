@@ -60,11 +60,8 @@ class WatchSettings(msgspec.Struct, frozen=True, kw_only=True):
 
     def push_state(self) -> Path:
         """Return the file of the subscriptions of this configuration."""
-        return self.configuration.state_file("push", self.state_folder()).with_suffix(".db")
-
-    def state_folder(self) -> Path:
-        """Return the folder of the service's state."""
-        return self.service.state or environment.state_folder()
+        folder = self.service.state or environment.state_folder()
+        return self.configuration.state_file("push", folder).with_suffix(".db")
 
     def operator_token(self) -> str:
         """Return the secret with which operators act on the pages; empty if they only read."""
