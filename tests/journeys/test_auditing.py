@@ -294,39 +294,31 @@ def test_an_audit_of_a_plain_sitemap_says_that_its_accuracy_is_not_known(
     assert "accuracy 66.7 % (2 of 3)" in capsys.readouterr().out
 
 
-def test_an_audit_names_the_answers_with_which_it_could_not_check(
+def test_an_audit_names_the_answers_with_which_it_could_not_check_and_how_to_accept_a_404(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Said
 ) -> None:
     monkeypatch.chdir(tmp_path)
+    remote, accept = ["audit", "m", "--method", "remote"], "resourcesync pull m --accept-missing"
     with TinySource() as source:
         source.offer({f"/{name}.html": b"page" for name in PAGES})
         assert run(["pull", source.url, "m"]) == 0
+        offered = dict(source.answers)
         for name in PAGES:
             source.answers[f"/{name}.html"] = TinyAnswer(status=304)
         capsys.readouterr()
-        assert run(["audit", "m", "--method", "remote"]) == 1
-    said = capsys.readouterr().out
+        assert run(remote) == 1
+        said = capsys.readouterr().out
+        source.answers.update(offered)
+        del source.answers[f"/{PAGES[0]}.html"]
+        assert run(remote) == 1
+        missing = capsys.readouterr().out
+        assert [run(accept.split()[1:]), run(remote)] == [0, 0]
     assert said.count("(304 Not Modified)") == 3
     assert "accuracy not known: nothing could be checked" in said
     assert "3 could not be checked" in said
     assert "repair" not in said
-
-
-def test_an_audit_names_what_the_source_lists_and_does_not_have_and_how_to_accept_it(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Said
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    with TinySource() as source:
-        source.offer({f"/{name}.html": b"page" for name in PAGES})
-        assert run(["pull", source.url, "m"]) == 0
-        del source.answers[f"/{PAGES[0]}.html"]
-        capsys.readouterr()
-        assert run(["audit", "m", "--method", "remote"]) == 1
-        said = capsys.readouterr().out
-        accept = "resourcesync pull m --accept-missing"
-        assert "1 listed but not at the Source (404)\n" in said
-        assert f"ask the Source to correct its list, or accept that: {accept}\n" in said
-        assert [run(accept.split()[1:]), run(["audit", "m", "--method", "remote"])] == [0, 0]
+    assert "1 listed but not at the Source (404)\n" in missing
+    assert f"ask the Source to correct its list, or accept that: {accept}\n" in missing
 
 
 def test_a_list_with_some_hashes_says_of_how_many_it_has_none(
