@@ -152,17 +152,6 @@ def pull_3_of_a_file_that_was_edited_here(at: Scene) -> None:
 
 
 @scene
-def pull_onto_a_file_of_others(at: Scene) -> None:
-    mine = Path("museum/objects/0003.txt")
-    mine.parent.mkdir(parents=True)
-    mine.write_text("mine")
-    at.run(f"resourcesync pull {at.source.url} museum")
-    kept = [path for path in (OWN / "quarantine").iterdir() if path.suffix != ".note"]
-    at.note(f"quarantine: {[path.read_text() for path in kept]}")
-    at.run("resourcesync doctor museum -q")
-
-
-@scene
 def pull_into_what_is_published(at: Scene) -> None:
     at.silently(f"resourcesync publish public --url {at.source.url}")
     before = files_of(Path("public"))
