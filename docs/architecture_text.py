@@ -197,7 +197,7 @@ Step = tuple[str, str]
 
 PULL: list[Step] = [
     ("A program calls pull", "app.mirror:Mirror.pull"),
-    ("Lock the mirror; open its state, its files and HTTP", "app.mirrors.opening:open_destination"),
+    ("Lock the mirror; open its state, its files and HTTP", "app.mirror_opening:open_destination"),
     ("Load the checkpoint and the filters", "destination.destination:Destination.pull"),
     ("Find the Capability List and the lists", "discovery.resolver:discover"),
     ("Start a baseline; later runs read changes only", "destination.baseline:Baseline.run"),
@@ -209,7 +209,7 @@ PULL: list[Step] = [
     ),
     ("Sort the entries by URI, on disk", "destination.external_sort:ExternalSorter"),
     ("Read the changes since the list", "destination.changes.reader:ChangeListReader.read_since"),
-    ("Compare the copies with the entries", "compare:compare"),
+    ("Compare the copies with the entries", "merge_join:compare"),
     ("Decide: fetch, delete, retain or up to date", "destination.planner:decide"),
     ("Request many resources at a time", "destination.transfers.transfer:ResourceTransfer.execute"),
     ("Send within the limits of each origin", "adapters.http:CurlFetcher.fetch"),
@@ -241,7 +241,7 @@ PUBLICATION: list[Step] = [
     ("Refuse a clock that cannot be right", "source.clock_guard:check_clock"),
     ("Begin one transaction of the catalogue", "source.scan_for_changes:scan"),
     ("List the files in URI order, without reading", "adapters.files.tree:FileTreeOriginals.scan"),
-    ("Compare catalogue and files by fingerprint", "compare:compare"),
+    ("Compare catalogue and files by fingerprint", "merge_join:compare"),
     ("Read and hash a file that differs", "adapters.files.tree:FileTreeOriginals.measure"),
     (
         "Record the changes, each at its own time",

@@ -18,6 +18,7 @@ SMALL: Final = 100
 SATELLITES: Final = {
     "resourcesync.destination.dumps.dump_policy": "pure decisions, apart from what fetches",
     "resourcesync.destination.transfers.present_files": "loaded where files are or large ones come",
+    "resourcesync.documents.mislabelled": "what labels are not believed, apart from what reads",
     "resourcesync.server.dashboard.mirror_page": "a page of HTML, apart from what serves it",
     "resourcesync.server.dashboard.source_page": "a page of HTML, apart from what serves it",
     "resourcesync.server.front_page": "a page of HTML, apart from what serves it",

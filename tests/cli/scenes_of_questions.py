@@ -6,7 +6,7 @@ from pathlib import Path
 
 from resourcesync.adapters.mirror.locked_folder import MirrorFolder
 from resourcesync.adapters.system import SystemClock
-from resourcesync.app.mirrors.mirror_home import pause
+from resourcesync.app.mirror_home import pause
 from tests.cli.scenes import Scene, scene
 from tests.support.commands.command_line import LATER
 from tests.support.commands.settings_file import AUTH

@@ -139,7 +139,7 @@ def test_a_fault_of_ours_leaves_a_report_and_exits_70(
 
 def test_a_crash_in_a_real_process_leaves_its_report_with_the_user(tmp_path: Path) -> None:
     code = (
-        "import resourcesync.app.mirrors.mirror_home as m, resourcesync.cli.main as main\n"
+        "import resourcesync.app.mirror_home as m, resourcesync.cli.main as main\n"
         "m.is_mirror = lambda folder: 1 // 0\n"
         "main.main()"
     )

@@ -9,8 +9,8 @@ import yaml
 
 from resourcesync.adapters.mirror.own_folder import FollowedSet, FollowedSets, write_sets
 from resourcesync.adapters.system import SystemClock
+from resourcesync.app import mirror_home
 from resourcesync.app.configured_mirrors import MirrorConfiguration
-from resourcesync.app.mirrors import mirror_home
 from resourcesync.cli.main import run
 from resourcesync.cli.service.watch_status import WatchView
 from resourcesync.mirror_state.database import SqliteMirrorState

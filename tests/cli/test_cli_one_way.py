@@ -15,10 +15,10 @@ FACE = ("keywords", "mirror", "publisher")
 """What programs import: the command line has its own arguments and events."""
 
 ARGUMENTS = (
-    *("mirrors.sets.", "mirrors.stores.", "tables.", "configured_"),
-    "mirrors.mirror_home.each_mirror",
-    "mirrors.mirror_home.is_folder_of_sets",
-    "mirrors.mirror_home.mirrors_of",
+    *("mirror_sets.", "mirror_stores.", "tables.", "configured_"),
+    "mirror_home.each_mirror",
+    "mirror_home.is_folder_of_sets",
+    "mirror_home.mirrors_of",
 )
 """What a command needs to understand its arguments, such as a folder of several mirrors."""
 CHECKS = {"fetchers.checked_network"}

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from resourcesync.app import unit_files
+from resourcesync.app.watching import unit_files
 from resourcesync.cli.exit_codes import ExitCode
 from resourcesync.cli.main import run
 from tests.support.commands.command_line import Said, rows

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from resourcesync.app.mirrors import mirror_home
+from resourcesync.app import mirror_home
 from resourcesync.cli.commands.status import StatusCheck
 from resourcesync.cli.main import run
 from resourcesync.cli.render.metrics import mirror_figures

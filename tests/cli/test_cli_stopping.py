@@ -127,7 +127,7 @@ def test_a_stop_that_was_heard_does_not_knock_at_the_end(
 
 def test_a_stop_inside_exec_keeps_its_exit_code(here: Path) -> None:
     code = (
-        "import os, signal, resourcesync.app.mirrors.mirror_home as m\n"
+        "import os, signal, resourcesync.app.mirror_home as m\n"
         "import resourcesync.cli.main as main\n"
         "m.is_mirror = lambda folder: exec('os.kill(os.getpid(), signal.SIGINT)')\n"
         "main.main()"

@@ -10,7 +10,7 @@ from urllib.request import urlopen
 import pytest
 
 from resourcesync import Mirror
-from resourcesync.app.mirrors import mirror_home
+from resourcesync.app import mirror_home
 from resourcesync.app.stored_names import StoredNames
 from resourcesync.app.watching.watch_jobs import read_history
 from resourcesync.cli.main import run

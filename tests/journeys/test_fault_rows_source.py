@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from resourcesync.app.mirrors.mirror_home import read_status
+from resourcesync.app.mirror_home import read_status
 from resourcesync.destination.audits.reports import FindingKind
 from resourcesync.destination.reports import MirrorState, Mode
 from resourcesync.destination.scope_and_filters import Filters

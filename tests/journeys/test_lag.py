@@ -6,7 +6,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from resourcesync.app.mirrors.mirror_home import read_status
+from resourcesync.app.mirror_home import read_status
 from resourcesync.destination.reports import MirrorState
 from resourcesync.destination.scope_and_filters import Filters
 from resourcesync.errors import SourceUnavailableError

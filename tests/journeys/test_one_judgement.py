@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from resourcesync.app.mirror_changes import read_resources
-from resourcesync.app.mirrors import trash
+from resourcesync.app.mirror_trash import is_restored
 from resourcesync.cli.commands.why import next_step
 from resourcesync.destination.audits.explain import ResourceVerdict
 from resourcesync.destination.pending_tasks import SHARED
@@ -150,17 +150,17 @@ def test_a_page_that_a_sitemap_no_longer_lists_goes_by_the_step_that_all_propose
     assert site.repair(source=None, deleting=True).deleted == 1
 
 
-@pytest.mark.parametrize("is_restored", [True, False])
+@pytest.mark.parametrize("restored", [True, False])
 @pytest.mark.parametrize("is_gone", [True, False])
 def test_a_kept_file_that_was_changed_or_removed_here_is_told_by_all_and_ended_by_one_command(
-    world: World[PublishedSource], is_restored: bool, is_gone: bool
+    world: World[PublishedSource], restored: bool, is_gone: bool
 ) -> None:
     name, kept, delete = "objects/0003.html", world.folder / "objects/0003.html", "never"
     world.pull()
     body = kept.read_bytes()
     world.source.remove(name)
     world.source.publish()
-    if is_restored:
+    if restored:
         delete = "auto"
         world.pull()
         restore(world)
@@ -183,12 +183,12 @@ def test_a_kept_file_that_was_changed_or_removed_here_is_told_by_all_and_ended_b
             found = world.audit(method=method)
             assert (found.in_sync, found.damaged, found.unlisted) == (False, 1, 0), method
         assert next_step(world.why(name), Path("m")) == ("Next", "resourcesync repair m --delete")
-        assert not trash.is_restored(world.folder, lambda row: row.uri.endswith(name))
+        assert not is_restored(world.folder, lambda row: row.uri.endswith(name))
 
         kept.write_bytes(body)
         assert (world.audit().in_sync, world.audit().unlisted) == (True, 1)
         assert world.pull(delete=delete).state is MirrorState.IN_SYNC
-        assert trash.is_restored(world.folder, lambda row: row.uri.endswith(name)) is is_restored
+        assert is_restored(world.folder, lambda row: row.uri.endswith(name)) is restored
 
     harm()
     assert world.repair(deleting=True).state is MirrorState.IN_SYNC

@@ -12,8 +12,8 @@ from msgspec import structs
 
 from resourcesync.adapters.mirror.locked_folder import MirrorFolder
 from resourcesync.adapters.system import SystemClock
-from resourcesync.app.mirrors import opening
-from resourcesync.app.mirrors.mirror_home import Home
+from resourcesync.app import mirror_opening
+from resourcesync.app.mirror_home import Home
 from resourcesync.destination.destination import Destination
 from resourcesync.destination.options import Dependencies, PullOptions
 from resourcesync.destination.reports import MirrorState, RunReport
@@ -198,8 +198,8 @@ class Served:
             return Destination(structs.replace(equipment, copies=before(equipment.copies)))
 
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(opening, "Destination", destination_of)
-            with opening.open_destination(
+            patch.setattr(mirror_opening, "Destination", destination_of)
+            with mirror_opening.open_destination(
                 Home(self.folder),
                 source=uri,
                 network=Network(retries=0, timeout=5.0),

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from resourcesync.app.mirrors.mirror_home import identity_of
+from resourcesync.app.mirror_home import identity_of
 from resourcesync.cli.exit_codes import ExitCode, exit_code_of_pull
 from resourcesync.destination.audits.explain import ResourceVerdict, explain
 from resourcesync.destination.reports import MirrorState

@@ -10,8 +10,8 @@ import pytest
 import trustme
 
 from resourcesync.adapters.system import SystemClock
-from resourcesync.app.mirrors.mirror_home import Home
-from resourcesync.app.mirrors.opening import open_destination
+from resourcesync.app.mirror_home import Home
+from resourcesync.app.mirror_opening import open_destination
 from resourcesync.destination.options import PullOptions
 from resourcesync.destination.reports import MirrorState, RunReport
 from resourcesync.ports import CancelToken

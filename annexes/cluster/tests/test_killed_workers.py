@@ -13,9 +13,9 @@ import pytest
 
 from resourcesync import Mirror
 from resourcesync.adapters.system import SystemClock
-from resourcesync.app.mirrors.mirror_home import Home
-from resourcesync.app.mirrors.opening import open_destination
-from resourcesync.app.mirrors.workers import Workers
+from resourcesync.app.mirror_home import Home
+from resourcesync.app.mirror_opening import open_destination
+from resourcesync.app.mirror_workers import Workers
 from resourcesync.destination.options import PullOptions
 from resourcesync.mirror_state.database import SqliteMirrorState
 from resourcesync.mirror_state.rows import Copy

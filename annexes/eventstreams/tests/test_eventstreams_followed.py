@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 
 from resourcesync.adapters.system import SystemClock
-from resourcesync.app.mirrors import opening
-from resourcesync.app.mirrors.mirror_home import Home
+from resourcesync.app import mirror_opening
+from resourcesync.app.mirror_home import Home
 from resourcesync.app.publishing import accounts
 from resourcesync.app.publishing.accounts import FollowedAccount
 from resourcesync.app.serving.applications import LateApplication, find_tree
@@ -64,7 +64,7 @@ def quick(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def pull(folder: Path, url: str) -> None:
-    with opening.open_destination(
+    with mirror_opening.open_destination(
         Home(folder), source=url, report=lambda *_: None, cancel=CancelToken(SystemClock())
     ) as destination:
         destination.pull(PullOptions())

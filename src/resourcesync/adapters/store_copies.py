@@ -292,7 +292,6 @@ class StoredCopies(StoreCopyInspector):
         return copy_move.signature if moved is None else moved.version
 
     def _version_of(self, copy_move: ports.CopyMove) -> str:
-        """Return the version of a copy that was moved before, if it is ours; else the known one."""
         moved = self._stat(copy_move.to)
         is_ours = (
             moved is not None

@@ -16,12 +16,16 @@ if TYPE_CHECKING:
         fetchers,
         mirror,
         mirror_changes,
+        mirror_home,
+        mirror_sets,
+        mirror_stores,
+        mirror_trash,
+        mirror_workers,
         plugins,
         publisher,
         stored_names,
         validation,
     )
-    from resourcesync.app.mirrors import mirror_home, sets, stores, trash, workers
     from resourcesync.app.publishing import accounts, catalogues, inputs, trees
     from resourcesync.app.serving import applications, hubs, site
 
@@ -37,20 +41,19 @@ __all__ = [
     "mirror",
     "mirror_changes",
     "mirror_home",
+    "mirror_sets",
+    "mirror_stores",
+    "mirror_trash",
+    "mirror_workers",
     "plugins",
     "publisher",
-    "sets",
     "site",
     "stored_names",
-    "stores",
     "system",
-    "trash",
     "trees",
     "validation",
-    "workers",
 ]
 _FOLDERS = {
-    **dict.fromkeys(("mirror_home", "sets", "stores", "trash", "workers"), "app.mirrors"),
     **dict.fromkeys(("accounts", "catalogues", "inputs", "trees"), "app.publishing"),
     **dict.fromkeys(("applications", "hubs", "site"), "app.serving"),
     "system": "adapters",

@@ -5,7 +5,7 @@ No two mirrors may share a folder, or have folders inside one another.
 
 import os
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from contextlib import suppress
 from functools import cached_property
 from pathlib import Path
@@ -32,6 +32,7 @@ from resourcesync.settings.mirror import (
     SecretNames,
     ServiceSettings,
 )
+from resourcesync.settings.precedence import overlay
 from resourcesync.settings.schema import Field, fields_of, from_variable, in_file, make
 
 Keys = Mapping[str, Field]
@@ -70,7 +71,7 @@ def configured_folder(
 def locate_mirror(place: str, state: str | None) -> tuple[Path, str]:
     """Return a mirror's folder on this machine, and the address of its store; empty for none."""
     if ":" in place and app.mirror_home.is_store_address(place):
-        home = app.stores.home_of(place, state)
+        home = app.mirror_stores.home_of(place, state)
         return home.folder, home.store
     if state is not None:
         raise ConfigurationError(
@@ -121,14 +122,17 @@ def resolve_folder(folder: Path) -> Path:
         return folder.absolute()
 
 
-def vanished_error(name: str, folder: str, source: str | None) -> StorageError:
-    """Return the error of a mirror whose folder is gone."""
-    return StorageError(
-        f"{folder} was a mirror, and is none now",
-        evidence=(("mirror", name), ("kept", "nothing was fetched")),
-        hint="mount its disk; if the folder moved, correct `dest`; to fetch everything again: "
-        f"resourcesync pull {source} {folder}",
-    )
+def is_there(name: str, folder: Path, source: str | None, pulled: Collection[str]) -> bool:
+    """True if a folder is a mirror; refuse one that was pulled and is none: is its disk away?"""
+    is_mirror, place = app.mirror_home.is_present(folder), str(folder.absolute())
+    if not is_mirror and place in pulled:
+        raise StorageError(
+            f"{place} was a mirror, and is none now",
+            evidence=(("mirror", name), ("kept", "nothing was fetched")),
+            hint="mount its disk; if the folder moved, correct `dest`; to fetch everything again: "
+            f"resourcesync pull {source} {place}",
+        )
+    return is_mirror
 
 
 class ConfiguredMirror(msgspec.Struct, frozen=True, kw_only=True):
@@ -234,13 +238,11 @@ class MirrorConfiguration:
             raise self.file.key_error(
                 ("mirror",), name, "is not a valid name: use letters, digits, . _ -"
             )
-        own = config_file.overlay(
-            self._settings(table, mirror_keys()), dict(self._overridden(name))
-        )
+        own = overlay(self._settings(table, mirror_keys()), dict(self._overridden(name)))
         for key in ("source", "dest"):
             if key not in own:
                 raise self.file.key_error(table, key, "is missing")
-        settings = config_file.overlay(self.defaults, own)
+        settings = overlay(self.defaults, own)
         self._check(table, settings)
         dest, store = self._home(table, own["dest"], own.get("state"))
         self._check_overlap(name)
@@ -349,11 +351,9 @@ class MirrorConfiguration:
     def check_present(self, name: str) -> None:
         """Refuse a mirror that was pulled, and whose folder is none now: its disk may be away."""
         mirror = self.mirror(name)
-        folder = str(mirror.dest.absolute())
-        if mirror.store or app.mirror_home.is_present(mirror.dest):
-            return
-        if folder in app.stored_names.StoredNames(self.state_file("pulled")).names:
-            raise vanished_error(name, folder, mirror.source)
+        if not mirror.store:
+            pulled = app.stored_names.StoredNames(self.state_file("pulled"))
+            is_there(name, mirror.dest, mirror.source, pulled.names)
 
     def check_name(self, place: str) -> None:
         """Refuse a Source's name, and what is similar to a mirror's, unless it is on the disk."""
@@ -385,7 +385,7 @@ class MirrorConfiguration:
     def network(self, place: str, way: Mapping[str, Any]) -> Network:
         """Return the network settings for the Source of a mirror, with its secrets."""
         settings = self.mirror(place).settings if place in self else self.defaults
-        values = config_file.overlay(values_of(settings), way)
+        values = overlay(values_of(settings), way)
         return self.network_from(values, str(values.get("source", "")))
 
     def network_from(self, values: Mapping[str, Any], source: str) -> Network:

@@ -12,8 +12,9 @@ from resourcesync.app import configured_mirrors
 from resourcesync.app.configured_mirrors import MirrorConfiguration
 from resourcesync.destination.options import PullOptions
 from resourcesync.errors import ConfigurationError, ResourceSyncError, StorageError
-from resourcesync.settings.config_file import SettingValue, overlay
+from resourcesync.settings.config_file import SettingValue
 from resourcesync.settings.mirror import Network, PlaceSettings, SecretNames
+from resourcesync.settings.precedence import overlay
 from resourcesync.settings.schema import make
 
 if TYPE_CHECKING:
@@ -116,11 +117,9 @@ class Puller(NamedTuple):
         pulled = self.pulled
         if not target.is_configured or target.store or pulled is None:
             return
-        folder = str(target.folder.absolute())
-        if not app.mirror_home.is_present(target.folder):
-            if folder in pulled.names:
-                raise configured_mirrors.vanished_error(target.name, folder, target.address)
-        elif folder not in pulled.names:
+        folder, names = str(target.folder.absolute()), pulled.names
+        is_there = configured_mirrors.is_there(target.name, target.folder, target.address, names)
+        if is_there and folder not in names:
             with suppress(StorageError):  # then a pull that finds nothing there is not refused
                 pulled.add(folder)
 
@@ -149,7 +148,7 @@ class Puller(NamedTuple):
         from resourcesync.ports import CancelToken  # noqa: PLC0415 - the same
 
         clock, place = app.system.SystemClock(), target.place
-        request = app.sets.SetRequest(
+        request = app.mirror_sets.SetRequest(
             source=target.options.moved or target.address,
             names=place.set_names,
             every=place.all_sets,
@@ -157,7 +156,7 @@ class Puller(NamedTuple):
             is_moved=bool(target.options.moved),
         )
         cancel = CancelToken(clock, self.stop)
-        plan = app.sets.plan_sets(target.folder, request, network=network, cancel=cancel)
+        plan = app.mirror_sets.plan_sets(target.folder, request, network=network, cancel=cancel)
         failure = "" if plan.failure is None else plan.failure.message
         report(
             "sets", {"source": plan.source, "sets": len(plan.mirrors), "not_asked_anew": failure}
@@ -213,5 +212,5 @@ class Puller(NamedTuple):
 
 def _home(target: PullTarget, folder: Path) -> "app.mirror_home.Home":
     engine = target.place.engine
-    workers = None if engine is None else app.workers.Workers(engine=engine)
+    workers = None if engine is None else app.mirror_workers.Workers(engine=engine)
     return app.mirror_home.Home(folder, target.store, workers)

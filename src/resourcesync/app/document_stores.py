@@ -24,7 +24,7 @@ def is_store(out: str) -> bool:
 def out_setting(root: Path, out: Path | str) -> str:
     """Return the place of documents in the form of ``Settings.out``."""
     if isinstance(out, str) and is_store(out):
-        app.stores.check_plugin_address(out, app.plugins.STORES)
+        app.mirror_stores.check_plugin_address(out, app.plugins.STORES)
         return out.rstrip("/")
     return os.path.relpath(Path(out).absolute(), root.absolute())
 
@@ -32,7 +32,7 @@ def out_setting(root: Path, out: Path | str) -> str:
 def documents_at(root: Path, out: str) -> DocumentStore:
     """Return the store of the documents; nothing is written or locked yet."""
     if is_store(out):
-        return StoredDocuments(app.stores.open_store(out))
+        return StoredDocuments(app.mirror_stores.open_store(out))
     return FolderDocuments(root / out)
 
 
@@ -47,8 +47,8 @@ def locked_documents(
     if dry_run or not is_store(out):
         yield documents_at(root, out)
         return
-    store = app.stores.open_store(out)
-    with app.stores.lock_store(store, own / _NAME):
+    store = app.mirror_stores.open_store(out)
+    with app.mirror_stores.lock_store(store, own / _NAME):
         yield StoredDocuments(store)
 
 

@@ -14,9 +14,9 @@ from msgspec import structs
 
 from resourcesync import app
 from resourcesync.adapters.system import SystemClock
-from resourcesync.app.mirrors import mirror_home, opening
-from resourcesync.app.mirrors.mirror_home import Home
-from resourcesync.app.mirrors.opening import FailedPulls
+from resourcesync.app import mirror_home, mirror_opening
+from resourcesync.app.mirror_home import Home
+from resourcesync.app.mirror_opening import FailedPulls
 from resourcesync.destination.options import PullMode, PullOptions, StoredOptions
 from resourcesync.destination.planner import Delete, Fetch
 from resourcesync.destination.scope_and_filters import Filters
@@ -139,7 +139,7 @@ class Mirror:
             )
         home = _home_of(folder, state)
         if engine is not None:
-            from resourcesync.app.mirrors.workers import Workers  # noqa: PLC0415 - rarely
+            from resourcesync.app.mirror_workers import Workers  # noqa: PLC0415 - rarely
 
             home = home._replace(workers=Workers(engine=engine))
         from resourcesync.app.keywords import mirror_settings  # noqa: PLC0415 - for programs
@@ -180,7 +180,7 @@ class Mirror:
         self._holding.close()
 
     def _open(self, recorded: FailedPulls = "ignored") -> "AbstractContextManager[Destination]":
-        return opening.open_destination(
+        return mirror_opening.open_destination(
             self._home,
             source=self._chosen.moved or self.source,
             network=self._network,
@@ -552,7 +552,7 @@ def _home_of(folder: str | os.PathLike[str], state: str | os.PathLike[str] | Non
             raise ConfigurationError(
                 "a mirror in a store needs a folder for its state", hint="name it: state=FOLDER"
             )
-        return app.stores.home_of(folder, state)
+        return app.mirror_stores.home_of(folder, state)
     if state is not None:
         raise ConfigurationError("a mirror in a folder has its state there: leave state out")
     if Path(folder).is_file():

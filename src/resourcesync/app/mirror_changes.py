@@ -11,7 +11,7 @@ import msgspec
 from resourcesync.adapters.files.names_and_uris import UNKNOWN_TYPE, media_type
 from resourcesync.adapters.mirror.own_folder import STATE_FILE
 from resourcesync.adapters.system import SystemClock
-from resourcesync.app.mirrors import mirror_home
+from resourcesync.app import mirror_home
 from resourcesync.destination.path_assignment import owner_of
 from resourcesync.destination.sync_state import SyncState
 from resourcesync.discovery.uris import MovedBases, known_uri, normalise_if_possible, present_uri

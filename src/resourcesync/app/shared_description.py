@@ -253,9 +253,9 @@ class SharedDescription:
             return
         settings, key = self._source.settings, self._key(site)
         others = {place: each for place, each in state.sets.items() if place != key}
-        uri = settings.names.uri(naming.CAPABILITY_LIST)
+        uri = settings.names.capability_list
         for place, each in others.items():
-            is_same = each.names.uri(naming.CAPABILITY_LIST) == uri
+            is_same = each.names.capability_list == uri
             if is_same and (site / place).exists():
                 raise ConfigurationError(
                     f"another set of {site} has its Capability List at {uri}",

@@ -18,8 +18,9 @@ from resourcesync.destination.options import PullOptions
 from resourcesync.errors import ConfigurationError, ResourceSyncError
 from resourcesync.model.settings import FILE, FOLDER, PLACE, Form, Section
 from resourcesync.settings import config_file, schema
-from resourcesync.settings.config_file import SettingValue, overlay
+from resourcesync.settings.config_file import SettingValue
 from resourcesync.settings.mirror import Network, SecretNames
+from resourcesync.settings.precedence import overlay
 
 if TYPE_CHECKING:
     from click.shell_completion import CompletionItem

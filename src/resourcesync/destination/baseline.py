@@ -48,8 +48,6 @@ _MAX_KEPT: Final = 5_000
 
 
 class _ListsRead(NamedTuple):
-    """A Resource List and the changes since, as they were read."""
-
     snapshot: ListSnapshot
     history: ChangeHistory | None
     sorters: list[ExternalSorter[planner.ListedEntry]]

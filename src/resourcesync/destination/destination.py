@@ -204,7 +204,7 @@ class Destination:
         while True:
             pull = self._open_session(place, options)
             probe = known_lists.CapabilityListProbe(pull)
-            with pull.packages.retaining_packages():
+            with pull.retaining_packages():
                 done = self._take_steps(pull, probe)
             pull.warn_dropped_values()
             pull.report_leniencies()
@@ -402,7 +402,7 @@ class Destination:
             findings, was_in_sync = audited.findings, audited.in_sync
         pull = self._known_session(options, asking=True)
         limit = self._dependencies.cancel.within(options.max_duration)
-        with limit, pull.packages.retaining_packages():
+        with limit, pull.retaining_packages():
             pulled = Repair(pull, deleting=deleting).run(findings, was_in_sync=was_in_sync)
         pulled.is_complete = pulled.is_complete and not self._sync_state.cursor.is_incomplete
         report = self._report(run, pulled, options)

@@ -129,8 +129,6 @@ def exists(outcome: FetchResponse | FetchFailure) -> bool:
 
 
 class _DiscardingSink:
-    """Sink that discards all bytes: the response headers are enough."""
-
     def write(self, chunk: bytes) -> None:
         """Discard the chunk."""
 

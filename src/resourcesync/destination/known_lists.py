@@ -217,8 +217,6 @@ _NOTE: Final = "capability-list"
 
 
 class _ProbeRecord(msgspec.Struct, frozen=True, kw_only=True):
-    """Time and validators of the last request for a Capability List."""
-
     uri: str
     etag: str
     last_modified: str

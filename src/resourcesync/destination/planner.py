@@ -11,9 +11,9 @@ from typing import Final, NamedTuple
 
 import msgspec
 
-from resourcesync.compare import Created, Deleted, Same, Updated, compare
 from resourcesync.destination.reports import Mode, PlanSummary
 from resourcesync.destination.scope_and_filters import LinkTarget
+from resourcesync.merge_join import Created, Deleted, Same, Updated, compare
 from resourcesync.mirror_state.rows import (
     ALTERED,
     MISSING,

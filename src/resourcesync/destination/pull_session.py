@@ -4,8 +4,9 @@ import logging
 from collections.abc import Callable, Generator, Iterator
 from contextlib import contextmanager
 from enum import Enum
+from functools import cached_property
 from itertools import islice
-from typing import Final, Literal
+from typing import TYPE_CHECKING, Final, Literal
 
 import msgspec
 from msgspec import structs
@@ -16,7 +17,6 @@ from resourcesync.destination.changes.reader import ChangeListReader
 from resourcesync.destination.cursor import Cursor
 from resourcesync.destination.external_sort import ExternalSorter, TupleSorter
 from resourcesync.destination.lists.absence_proof import ListMoments
-from resourcesync.destination.lists.dump_packages import DumpPackages
 from resourcesync.destination.lists.list_documents import ListDocuments
 from resourcesync.destination.lists.resource_reader import ListSnapshot, ResourceListReader
 from resourcesync.destination.lists.selection import MAX_REFUSED, ResourceSelection
@@ -35,6 +35,9 @@ from resourcesync.model.leniencies import leniency_fields
 from resourcesync.model.timestamps import format_w3c, from_microseconds, to_microseconds
 from resourcesync.model.vocabulary import Capability
 from resourcesync.ports import CancelToken
+
+if TYPE_CHECKING:
+    from resourcesync.destination.lists.dump_packages import DumpPackages
 
 _log = logging.getLogger(__name__)
 _NO_TIME_NOTE: Final = "no-time told"
@@ -189,8 +192,8 @@ class SyncSession:
         self.budget = Budget(options.max_bytes, lambda: received()[1], equipment.cancel)
         chosen = options.accept_missing
         self.accepts_missing = found.is_sitemap if chosen is None else chosen
-        self.packages = DumpPackages(equipment, documents)
-        manifests = None if options.dumps == "never" else self.packages
+        self._is_retaining = False
+        manifests = None if options.dumps == "never" else lambda: self.packages
         self.resource_lists = ResourceListReader(
             documents, selection, manifests, self._list_documents
         )
@@ -210,6 +213,24 @@ class SyncSession:
         is_sitemap = self.discovered.is_sitemap
         return ListDocuments(documents, open_stored, self.now, is_sitemap=is_sitemap)
 
+    @cached_property
+    def packages(self) -> "DumpPackages":
+        """The packages of the Source's dumps."""
+        from resourcesync.destination.lists.dump_packages import DumpPackages  # noqa: PLC0415 - some
+
+        is_retaining = self._is_retaining
+        return DumpPackages(self.dependencies, self.documents, is_retaining=is_retaining)
+
+    @contextmanager
+    def retaining_packages(self) -> Iterator[None]:
+        """Retain packages that were fetched for their manifests until they are opened."""
+        self._is_retaining = True
+        try:
+            yield
+        finally:
+            if "packages" in vars(self):
+                self.packages.suspend()
+
     @property
     def found(self) -> SourceLists:
         """Result of discovery, with dumps in place of missing lists, and lists that are dumps."""
@@ -218,7 +239,7 @@ class SyncSession:
             return found
         uri = found.change_list
         is_dump = self.cursor.is_of_dump and self.cursor.head == uri
-        is_dump = is_dump or uri in self.packages.packed_change_lists
+        is_dump = is_dump or uri in self.change_lists.packed
         if uri is not None and found.change_dump is None and is_dump:
             found = structs.replace(found, change_dump=uri)
         return with_dumps(found)

@@ -7,7 +7,6 @@ from typing import Final
 
 from msgspec import structs
 
-from resourcesync.compare import Created, Deleted, Updated, compare
 from resourcesync.destination import planner
 from resourcesync.destination.audits.reports import AuditFinding, FindingKind
 from resourcesync.destination.baseline import Baseline
@@ -24,6 +23,7 @@ from resourcesync.destination.pull_session import SyncOutcome, SyncSession
 from resourcesync.destination.reports import DeletionResult, Failing, Mode, PlanSummary
 from resourcesync.destination.runs import RecordedPlan, fetch_planned
 from resourcesync.destination.transfers.verification import inspected_copy
+from resourcesync.merge_join import Created, Deleted, Updated, compare
 from resourcesync.mirror_state.rows import Copy, PendingTask, StateTransaction
 from resourcesync.model.vocabulary import ChangeKind
 from resourcesync.ports import CopyInspector

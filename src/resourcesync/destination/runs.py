@@ -37,7 +37,7 @@ from resourcesync.discovery.uris import present_uri
 from resourcesync.mirror_state.database import SqliteMirrorState
 from resourcesync.mirror_state.rows import ALTERED, Copy, Fixity, PendingCounts, PendingTask, RunRow
 from resourcesync.model.timestamps import from_microseconds, to_microseconds
-from resourcesync.ports import age_when_served
+from resourcesync.ports.validators_and_dates import age_when_served, served_at
 
 
 class MirrorRun:
@@ -183,7 +183,7 @@ class SkewMeasuringFetcher:
             yield request
 
     def _compare(self, sent: datetime, answer: ports.FetchResponse) -> None:
-        served, age = ports.served_at(answer.headers), answer.headers.get("age", "0")
+        served, age = served_at(answer.headers), answer.headers.get("age", "0")
         modified = age_when_served(answer.headers)
         is_false = modified is not None and modified < -MAX_SKEW.total_seconds()
         if served is None or age.strip() != "0" or is_false:

@@ -14,9 +14,8 @@ from resourcesync.ports import (
     FetchRequest,
     FetchResponse,
     Purpose,
-    served_at,
-    validators_of,
 )
+from resourcesync.ports.validators_and_dates import served_at, validators_of
 
 if TYPE_CHECKING:
     from resourcesync.documents.reader import Document
@@ -30,8 +29,6 @@ _MAX_AGE_DIGITS: Final = 10
 
 
 class _FileSink:
-    """A sink into a temporary file that is made at the first byte."""
-
     def __init__(self, scratch: Scratch) -> None:
         self._scratch = scratch
         self._stream: BinaryIO | None = None

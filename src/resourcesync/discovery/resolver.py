@@ -55,8 +55,6 @@ def offered_sets(
 
 
 class _SourceResolver:
-    """A resolver of the lists from the first document, up and down."""
-
     def __init__(
         self, documents: DocumentProvider, address: str, choice: SetChoice, allowed: Iterable[str]
     ) -> None:

@@ -430,8 +430,6 @@ class Search(Generic[T]):
 
 
 class _SearchGoal(msgspec.Struct, Generic[T], frozen=True):
-    """The goal of a search, and the use of its result."""
-
     address: str
     use: Use[T]
     several: UseSeveral[T] | None

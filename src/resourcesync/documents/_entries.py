@@ -6,7 +6,6 @@ The header of a document decides which kind of entry it has.
 from base64 import b64decode
 from collections.abc import Callable
 from datetime import datetime
-from functools import partial
 from typing import Any, Final, TypedDict
 
 import msgspec
@@ -37,19 +36,6 @@ from resourcesync.model.leniencies import Leniency
 from resourcesync.model.vocabulary import SITEMAP_NS, Capability, ChangeKind
 
 _MD5_BYTES: Final = 16
-_INTERVAL: Final = frozenset({"from", "until"})
-_PACKED: Final = frozenset(
-    {"application/zip", "application/x-tar", "application/gzip", "application/x-xz"}
-)
-"""Media types of packages."""
-_PART: Final = frozenset({"at", "completed", "capability"})
-_PARTS: Final = {
-    Capability.RESOURCE_LIST: Leniency.PARTS_IN_RESOURCELIST,
-    Capability.RESOURCE_DUMP: Leniency.PARTS_IN_RESOURCEDUMP,
-    Capability.CHANGE_LIST: Leniency.PARTS_IN_CHANGELIST,
-    Capability.CHANGE_DUMP: Leniency.PARTS_IN_CHANGEDUMP,
-}
-"""Reason for a document whose entries are those of an index."""
 _ROW_KNOWN: Final = _values.CHANGE_KNOWN | {"path", "at"}
 
 
@@ -134,62 +120,6 @@ def _draft_change(item: RawEntry) -> str | None:
         if local in ("type", "eventtype") and namespace in expat.ALL_RS_NAMESPACES:
             return value
     return item.texts.get(expat.EVENT, "deleted" if expat.EXPIRES in item.texts else None)
-
-
-def is_package(item: RawEntry) -> bool:
-    """True if an entry of a Change List has an interval or a package, and no change."""
-    values, _ = _values.partition_attributes(item.metadata, _INTERVAL)
-    row = row_of(item)
-    is_packed = (row.media_type or "").strip(_values.BLANKS).lower() in _PACKED
-    return row.change is None and (is_packed or values.keys() >= _INTERVAL)
-
-
-def is_part(item: RawEntry) -> bool:
-    """True if an entry of a Resource List points to another one, as the entries of an index do.
-
-    Its ``rs:md`` tells the moment of a snapshot, or that capability, and nothing in the entry is
-    about a resource. No resource has either (Appendix A).
-    """
-    names = (item.metadata or [])[::2]
-    values, _ = _values.partition_attributes(item.metadata, _PART)
-    told = values.get("capability", "resourcelist").strip(_values.BLANKS).lower() == "resourcelist"
-    is_bare = len(names) == len(values) and item.texts.keys() == {expat.LOC}
-    is_alone = not item.links and not item.foreign and item.fault is None
-    return is_bare and is_alone and told and bool(values)
-
-
-def names_capability(item: RawEntry, kind: Capability) -> bool:
-    """True if an entry names this capability, and no change: it leads to such a document."""
-    values, _ = _values.partition_attributes(item.metadata, _values.CAPABILITY_KNOWN)
-    return values.get("capability", "").strip(_values.BLANKS).lower() == kind and (
-        row_of(item).change is None
-    )
-
-
-def header_from_entries(
-    header: Header, first: list[EntryColumns | RawEntry], context: expat.ReadingContext
-) -> Header:
-    """Return the header of what a list or a dump is by its first entries.
-
-    A document whose entries name its own capability is an index, and so is a Resource List whose
-    first entries have the moment of a snapshot and nothing of a resource. A Change List of
-    packages is a Change Dump: the first entry has an interval or is a package, and has no change.
-    """
-    items = [item for item in first if isinstance(item, RawEntry)]
-    kind = header.capability
-    if not items or len(items) != len(first) or kind is None:
-        return header
-    context.set_place(items[0].line, items[0].column)
-    is_part_of = (
-        is_part if kind is Capability.RESOURCE_LIST else partial(names_capability, kind=kind)
-    )
-    if all(map(is_part_of, items)):
-        context.tolerate(_PARTS[kind])
-        return replace(header, is_index=True)
-    if kind is not Capability.CHANGE_LIST or not is_package(items[0]):
-        return header
-    context.tolerate(Leniency.PACKAGES_IN_CHANGELIST)
-    return replace(header, capability=Capability.CHANGE_DUMP)
 
 
 def foreign_of(entry: RawEntry) -> Foreign:

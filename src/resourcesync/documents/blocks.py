@@ -15,7 +15,6 @@ from urllib.parse import urljoin
 
 from resourcesync.documents.expat import MAX_BEFORE_DECLARATION, Limits, limit_error
 from resourcesync.errors import MalformedDocumentError, NotAListError, TruncatedDocumentError
-from resourcesync.model.content_codings import GZIP, CodingError, Decoder
 from resourcesync.model.own_names import MAX_URI
 from resourcesync.model.vocabulary import SITEMAP_NS
 
@@ -223,6 +222,8 @@ def _within(pieces: Iterable[bytes], *, limits: Limits, uri: str) -> Iterator[by
 
 
 def _gunzip(pieces: Iterable[bytes], *, uri: str) -> Iterator[bytes]:
+    from resourcesync.model.content_codings import GZIP, CodingError, Decoder  # noqa: PLC0415 - rarely
+
     decoder = Decoder(GZIP)
     try:
         for piece in pieces:

@@ -80,7 +80,12 @@ def _actual_header(
             scanner.close()
         else:
             scanner.feed(block)
-    return _entries.header_from_entries(header, assembler.items, scanner.context)
+    first = [item for item in assembler.items if isinstance(item, RawEntry)]
+    if not first or len(first) != len(assembler.items):
+        return header
+    from resourcesync.documents.mislabelled import header_from_entries  # noqa: PLC0415 - rarely
+
+    return header_from_entries(header, first, scanner.context)
 
 
 class _ChangeOrder:

@@ -251,8 +251,6 @@ LEFT JOIN proof USING (uri) WHERE length >= 0 ORDER BY moment, uri
 
 
 class _LogRow(NamedTuple):
-    """A row of the change log: the number of its last change, their time, and they as JSON."""
-
     last: int
     time: ClockMicroseconds
     changes: str

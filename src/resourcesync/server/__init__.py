@@ -6,7 +6,7 @@ The names below are public; the modules are not. Each is imported when it is fir
 
 from resourcesync.lazy_exports import export_lazily as _lazily
 
-_HOMES = {"create_app": "app.asgi", "create_operations_app": "app.asgi"}
+_HOMES = {"create_app": "app.serving.asgi", "create_operations_app": "app.serving.asgi"}
 
 __all__ = sorted(_HOMES)  # noqa: PLE0605
 __getattr__, __dir__ = _lazily(__name__, _HOMES)

@@ -1,2 +1,2 @@
-from resourcesync.app.asgi import create_app as create_app
-from resourcesync.app.asgi import create_operations_app as create_operations_app
+from resourcesync.app.serving.asgi import create_app as create_app
+from resourcesync.app.serving.asgi import create_operations_app as create_operations_app

@@ -172,7 +172,6 @@ async def _start_stream(
 
 
 def _fill(response: ChunkedResponse, span: range, opened: OpenFile, condition: FileState) -> bool:
-    """Read the whole body; false if the file changed meanwhile."""
     body = opened.read(span.start, len(span))
     response.fill(body)
     return len(body) == len(span) and (not body or opened.is_unchanged(condition))

@@ -179,8 +179,6 @@ def _uri_of(listener: socket.socket) -> str:
 
 
 class _UvicornConfig(uvicorn.Config):
-    """Settings of uvicorn, all of them ours: none comes from the environment."""
-
     def __init__(self, app: ASGIApp, limits: connection_limits.ConnectionLimits) -> None:
         super().__init__(
             cast("Any", app),
@@ -218,8 +216,6 @@ class _UvicornConfig(uvicorn.Config):
 
 
 class _UvicornServer(uvicorn.Server):
-    """uvicorn's server, with a ready callback and a return after a signal."""
-
     def __init__(self, config: _UvicornConfig, on_ready: Callable[[], None]) -> None:
         super().__init__(config)
         self._on_ready = on_ready

@@ -1,7 +1,6 @@
 """The configuration: its files, their places and content, and the lines of its mistakes.
 
-This module reads TOML and knows no option: the caller has the keys of each table. A value of the
-command line or the environment overrides the mirror's table, which overrides ``[defaults]``.
+This module reads TOML and knows no option: the caller has the keys of each table.
 """
 
 import os
@@ -9,7 +8,7 @@ import re
 from collections.abc import Iterator, Mapping
 from functools import cached_property
 from pathlib import Path
-from typing import Any, Final, NamedTuple, TypeVar
+from typing import Any, Final, NamedTuple
 
 import msgspec
 
@@ -19,9 +18,6 @@ from resourcesync.model.settings import FILE
 from resourcesync.settings import environment
 from resourcesync.settings.schema import Field, from_file
 
-V = TypeVar("V")
-
-_CONFLICTS: Final = (frozenset({"set", "all_sets"}), frozenset({"every", "cron"}))
 NAME: Final = "resourcesync.toml"
 PARTS: Final = "mirrors.d"
 """Folder of the parts of a configuration, beside its file."""
@@ -355,18 +351,3 @@ def table_mistakes(
             read_setting(file, table, key, keys)
         except ConfigurationError as error:
             yield error
-
-
-def overlay(*layers: Mapping[str, V]) -> dict[str, V]:
-    """Return the values of all layers by their keys.
-
-    A layer overrides the ones before it, also in keys that exclude one of its own. A proxy does
-    not get the secret that an earlier layer has for another proxy.
-    """
-    merged: dict[str, V] = {}
-    for layer in layers:
-        hidden = {"proxy_auth"} if "proxy" in layer else set[str]()
-        hidden = hidden.union(*(rivals for rivals in _CONFLICTS if rivals.intersection(layer)))
-        merged = {key: value for key, value in merged.items() if key not in hidden}
-        merged.update(layer)
-    return merged

@@ -93,6 +93,11 @@ class SourceNaming(msgspec.Struct, frozen=True, kw_only=True):
         force_setattr(self, "base_uri", base)
         force_setattr(self, "documents_uri", _folder(self.documents_uri or base + FOLDER))
 
+    @property
+    def capability_list(self) -> str:
+        """The URI of the Capability List: it distinguishes a set from those beside it."""
+        return self.uri(CAPABILITY_LIST)
+
     def uri(self, name: str) -> str:
         """Return the URI of a document."""
         if name == DESCRIPTION:

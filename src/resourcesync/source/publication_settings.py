@@ -361,11 +361,6 @@ class PublicationSettings(Policy, frozen=True, kw_only=True):
         return (0 if self.versions else _YEAR) if self.keep is None else self.keep
 
     @property
-    def set_uri(self) -> str:
-        """The address that distinguishes this set from those beside it."""
-        return self.names.uri(naming.CAPABILITY_LIST)
-
-    @property
     def names(self) -> naming.SourceNaming:
         """The addresses of what is published."""
         return naming.SourceNaming(

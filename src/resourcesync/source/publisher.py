@@ -73,8 +73,6 @@ class _Task(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class _WrittenLists(NamedTuple):
-    """Lists that were written: parts of the Resource List, archives, pages of the sitemap."""
-
     parts: tuple[str, ...]
     archived: dict[Capability, str]
     pages: tuple[str, ...]
@@ -195,8 +193,6 @@ def _is_rebased(
 
 
 class _PublicationRun:
-    """One run of a publisher: what it plans and writes from one view of the catalogue."""
-
     def __init__(self, source: OpenSource, task: _Task, snapshot: CatalogueSnapshot) -> None:
         self._documents, self._naming = source.documents, source.settings.names
         self._policy = source.settings

@@ -14,7 +14,8 @@ from msgspec.structs import replace
 
 from resourcesync.catalogue.database import SourceCatalogue
 from resourcesync.catalogue.recording import CatalogueRecording
-from resourcesync.compare import (
+from resourcesync.errors import ConfigurationError, OriginalChangedError, StorageError
+from resourcesync.merge_join import (
     Created,
     Deleted,
     Difference,
@@ -23,7 +24,6 @@ from resourcesync.compare import (
     Updated,
     compare,
 )
-from resourcesync.errors import ConfigurationError, OriginalChangedError, StorageError
 from resourcesync.model.digests import agree, disagree
 from resourcesync.model.entries import Link, Resource
 from resourcesync.ports.originals import Original, OriginalRun, Originals
@@ -110,8 +110,6 @@ def empty_tree_error(deleted: int = 0) -> ConfigurationError:
 
 
 class _Known(NamedTuple):
-    """A resource in the catalogue, with the fingerprint of its original."""
-
     uri: str
     fingerprint: str
 

@@ -269,7 +269,6 @@ class EntryChecks:
             _check_inside(subject, "CH07", entry.lastmod, entry.lastmod_node, TEXT)
 
     def _packed_change(self, subject: ExaminedDocument, entry: ParsedEntry) -> None:
-        """Check an entry of a Change Dump Manifest (§13.2)."""
         if not entry.has("change"):
             subject.report("CM02", "an entry without change", entry.place)
         if entry.change == "deleted":

@@ -29,8 +29,6 @@ _LISTS: Final = frozenset({Capability.RESOURCE_LIST.value, Capability.CHANGE_LIS
 
 
 class _InboundLink(NamedTuple):
-    """A link to a Source: the page, the target, and True if it is in a header."""
-
     uri: str
     target: str
     is_header: bool

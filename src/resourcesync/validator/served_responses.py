@@ -12,7 +12,7 @@ from resourcesync.discovery.uris import origin_if_any
 from resourcesync.documents.reader import read
 from resourcesync.errors import DocumentError
 from resourcesync.model.vocabulary import Capability
-from resourcesync.ports import modified_at
+from resourcesync.ports.validators_and_dates import modified_at
 from resourcesync.validator.rule import RuleFinding
 from resourcesync.validator.summaries import (
     DocumentSummary,

@@ -185,12 +185,15 @@ class MirrorSchedule(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class MirrorHistory(msgspec.Struct, frozen=True, kw_only=True):
-    """The last runs of a mirror, by the wall clock; ``None`` for never."""
+    """The last runs of a mirror, by the wall clock; ``None`` for never.
+
+    Whether it ``is_paused`` is not known (``None``) while its disk is away.
+    """
 
     pulled: float | None = None
     audited: float | None = None
     has_failed: bool = False
-    is_paused: bool = False
+    is_paused: bool | None = None
 
 
 class MirrorJob(msgspec.Struct, frozen=True, kw_only=True):
@@ -238,6 +241,10 @@ class _ScheduleRow(msgspec.Struct):
     reason: PullReason = PullReason.SCHEDULED
     preemptions: int = 0
     is_stopping: bool = False
+
+    def know_pause(self, past: MirrorHistory | None) -> None:
+        if past is not None and past.is_paused is not None:
+            self.is_paused = past.is_paused
 
     @property
     def turn_ends(self) -> float:
@@ -291,7 +298,7 @@ class Scheduler:
                 row.schedule = schedule
                 row.hinted = row.hinted and schedule.accepts_hints
                 self._plan(row, now)
-            row.is_paused |= name in past and past[name].is_paused
+            row.know_pause(past.get(name))
             rows[name] = row
         for name, row in self._rows.items():
             if name not in rows and row.running:
@@ -340,7 +347,7 @@ class Scheduler:
     def record_external_pull(self, mirror: str, past: MirrorHistory, now: Now) -> None:
         """End the pause of a mirror that another process pulled since, if that did not fail."""
         row, pulled = self._rows[mirror], _began(past, now).get(JobKind.PULL, -inf)
-        row.is_paused |= past.is_paused  # its disk may be back
+        row.know_pause(past)
         if past.has_failed or pulled <= row.began[JobKind.PULL]:
             return
         del row.failures[JobKind.PULL]

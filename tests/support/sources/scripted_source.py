@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Any, Self
 
 from resourcesync.adapters.system import SystemClock
-from resourcesync.app.mirrors.mirror_home import Home
-from resourcesync.app.mirrors.opening import open_destination
+from resourcesync.app.mirror_home import Home
+from resourcesync.app.mirror_opening import open_destination
 from resourcesync.destination.audits.reports import AuditReport
 from resourcesync.destination.destination import Destination
 from resourcesync.destination.options import PullOptions

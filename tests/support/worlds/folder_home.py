@@ -10,7 +10,7 @@ from typing import Any, Protocol
 
 from resourcesync.adapters.mirror.locked_folder import MirrorFolder
 from resourcesync.app import plugins
-from resourcesync.app.mirrors.mirror_home import part_files
+from resourcesync.app.mirror_home import part_files
 from resourcesync.destination.options import Dependencies
 from resourcesync.destination.sync_state import SyncState
 from resourcesync.mirror_state.database import SqliteMirrorState

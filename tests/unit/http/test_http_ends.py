@@ -9,7 +9,8 @@ from typing import Any
 import pytest
 import trustme
 
-from resourcesync.ports import FetchRequest, Purpose, validators_of
+from resourcesync.ports import FetchRequest, Purpose
+from resourcesync.ports.validators_and_dates import validators_of
 from tests.support.servers.fetching import (
     failure,
     fetch_one,

@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 from resourcesync.adapters.folder_documents import FolderDocuments
-from resourcesync.app.mirrors import stores
-from resourcesync.app.mirrors.mirror_home import Home
+from resourcesync.app import mirror_stores
+from resourcesync.app.mirror_home import Home
 from resourcesync.errors import DiskFullError, StorageError
 from resourcesync.own_files import make_folder, sync_folder
 from resourcesync.ports.documents import DocumentStore
@@ -185,7 +185,7 @@ def harvest(folder: Path) -> None:
 
 
 def home(folder: Path) -> None:
-    stores.bind(Home(folder, f"file://{folder.parent.parent}/copies"))
+    mirror_stores.bind(Home(folder, f"file://{folder.parent.parent}/copies"))
 
 
 @pytest.mark.parametrize("make", [make_folder, hub, harvest, home])

@@ -12,9 +12,9 @@ from msgspec import structs
 from resourcesync.adapters.mirror.staging import StagedFile, Staging, open_staging
 from resourcesync.adapters.mirror.syncing import FileSyncer
 from resourcesync.adapters.system import SystemClock
+from resourcesync.app import mirror_stores
 from resourcesync.app.fetchers import open_fetcher
-from resourcesync.app.mirrors import stores
-from resourcesync.app.mirrors.workers import Site, Workers
+from resourcesync.app.mirror_workers import Site, Workers
 from resourcesync.errors import StorageError
 from resourcesync.model.own_names import OWN_FOLDER
 from resourcesync.ports import (
@@ -23,9 +23,9 @@ from resourcesync.ports import (
     CopyInstallation,
     Reporter,
     StagedCopy,
-    modified_at,
 )
 from resourcesync.ports.stores import ObjectContent, StagingStore, guard_store, in_flight
+from resourcesync.ports.validators_and_dates import modified_at
 from resourcesync_cluster import worker
 from resourcesync_cluster.engines.executors import open_engine
 from resourcesync_cluster.fetcher import WorkerFetcher
@@ -99,7 +99,7 @@ def _staging_area(site: Site, clock: Clock) -> Iterator[StagingArea]:
         tempfile.TemporaryDirectory(prefix="resourcesync-unit-") as folder,
         open_staging(Path(folder)) as staging,
     ):
-        yield StoreStagingArea(stores.open_staging_store(site.store), staging.stage)
+        yield StoreStagingArea(mirror_stores.open_staging_store(site.store), staging.stage)
 
 
 class FolderStagingArea:

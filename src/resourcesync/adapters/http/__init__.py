@@ -1,8 +1,8 @@
 """Fetching over HTTP with libcurl: one loop, no thread per connection, polite and bounded.
 
 ``CurlFetcher`` has the port's methods, and the state that lasts from one call to the next;
-``StreamRun`` is one ``stream``: a body without an end, passed on as it arrives. What only a
-transfer that breaks needs is imported at its first use.
+``StreamRun`` is one ``stream``: a body without an end, passed on as it arrives. What only some
+transfers need is imported at its first use.
 """
 
 from collections.abc import Generator, Iterable, Iterator
@@ -24,10 +24,22 @@ from resourcesync.lazy_exports import export_lazily
 
 if TYPE_CHECKING:
     from resourcesync.adapters.http import redirects, resuming, transfer_errors
+    from resourcesync.model import content_codings
 
-__all__ = ["CurlFetcher", "FetchSettings", "FetchStats", "redirects", "resuming", "transfer_errors"]
-_RARE = ("redirects", "resuming", "transfer_errors")
-__getattr__, __dir__ = export_lazily(__name__, {name: f"adapters.http.{name}:" for name in _RARE})
+__all__ = [
+    "CurlFetcher",
+    "FetchSettings",
+    "FetchStats",
+    "content_codings",
+    "redirects",
+    "resuming",
+    "transfer_errors",
+]
+_RARE = dict.fromkeys(("redirects", "resuming", "transfer_errors"), "adapters.http")
+_RARE["content_codings"] = "model"
+__getattr__, __dir__ = export_lazily(
+    __name__, {name: f"{home}.{name}:" for name, home in _RARE.items()}
+)
 
 MAX_TURN_SECONDS = 0.1
 """The longest time of one turn of the loop, in seconds."""

@@ -29,8 +29,6 @@ _HTTP = pycurl.PROTO_HTTP | pycurl.PROTO_HTTPS
 
 
 class _SocketAddress(Protocol):
-    """The address that libcurl is about to connect to."""
-
     family: int
     socktype: int
     protocol: int

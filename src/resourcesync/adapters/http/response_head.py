@@ -9,8 +9,8 @@ from datetime import datetime
 from functools import lru_cache
 
 from resourcesync import errors
+from resourcesync.adapters import http
 from resourcesync.adapters.http.addresses import without_query
-from resourcesync.model.content_codings import content_codings
 
 LARGEST = 64 * 1024
 """Bytes of all heads of one response together."""
@@ -56,7 +56,7 @@ class ResponseHead(dict[str, str]):
             raise _bad_head(uri, "framing", "a Transfer-Encoding with an ambiguous end of the body")
         self.length = None if length is None else int(length)
         coding = self.get("content-encoding")
-        self.codings = content_codings(coding) if coding else ()
+        self.codings = http.content_codings.content_codings(coding) if coding else ()
         is_first_version = text.startswith("HTTP/1")
         self.has_end = length is not None or transfer is not None or not is_first_version
         closes = self.get("connection", "").lower() == "close"

@@ -12,7 +12,8 @@ from typing import Final
 
 from resourcesync.adapters.http.origins import RequestState
 from resourcesync.adapters.http.response_head import ResponseHead
-from resourcesync.ports import PartialBody, Proof, age_when_served, is_sendable
+from resourcesync.ports import PartialBody, Proof, is_sendable
+from resourcesync.ports.validators_and_dates import age_when_served
 
 MIN_RESUMED_BYTES: Final = 16 * 1024
 """Bytes below which a body is quicker fetched again than resumed."""

@@ -12,7 +12,6 @@ from resourcesync.adapters.http import response_head
 from resourcesync.adapters.http.origins import RequestState
 from resourcesync.adapters.http.settings import FetchSettings
 from resourcesync.errors import BadResponseError, SourceError, StorageError
-from resourcesync.model import content_codings
 from resourcesync.model.digests import FIELD_ALGORITHMS, Digest, agree, new_hashers, served_digests
 from resourcesync.ports import Clock, PartialBody, Proof, Purpose
 
@@ -103,7 +102,7 @@ class HttpTransfer:
         self._discard = MAX_DISCARDED
         self._head_size = self._limit = 0
         self._blocked = ""
-        self._decoder: content_codings.Decoder | None = None
+        self._decoder: http.content_codings.Decoder | None = None
         self._total: int | None = None
         self._unmarked: UnmarkedBody | None = None
         self.reading = b""
@@ -177,16 +176,16 @@ class HttpTransfer:
             self._settings.body_limits[request.purpose] if limit is None else limit
         )
         if codings and request.as_sent:
-            self._limit = limit = content_codings.coded_limit(limit)
+            self._limit = limit = http.content_codings.coded_limit(limit)
         elif codings:
-            if not content_codings.is_decodable(codings):
+            if not http.content_codings.is_decodable(codings):
                 named = f"Content-Encoding: {response_head.printable(', '.join(codings))}"
                 message = "the response has an unrequested content coding"
                 self._stop("encoding", message, named)
                 return  # its size is not the resource's
             self._decoder, limit = (
-                content_codings.new_decoder(codings),
-                content_codings.coded_limit(limit),
+                http.content_codings.new_decoder(codings),
+                http.content_codings.coded_limit(limit),
             )
         if head.length is not None and self.received + head.length > limit:
             self._overrun(f"Content-Length: {self.received + head.length}")
@@ -232,18 +231,18 @@ class HttpTransfer:
         self.error = http.transfer_errors.too_big_error(self.errand.uri, self._limit, got)
         return _STOP
 
-    def _decode(self, decoder: content_codings.Decoder, chunk: bytes) -> int | None:
+    def _decode(self, decoder: "http.content_codings.Decoder", chunk: bytes) -> int | None:
         coded = self.wire - self._head_size
-        limit = min(self._limit, content_codings.decoded_limit(coded))
+        limit = min(self._limit, http.content_codings.decoded_limit(coded))
         try:
             for piece in decoder.feed(chunk):
                 self.received += len(piece)
                 if self.received > limit:
                     return self._overrun()
                 self.errand.request.sink.write(piece)
-        except content_codings.CodingError as error:
+        except http.content_codings.CodingError as error:
             return self._stop("encoding", "the response is not in its content coding", str(error))
-        return None if coded <= content_codings.coded_limit(self._limit) else self._overrun()
+        return None if coded <= http.content_codings.coded_limit(self._limit) else self._overrun()
 
     def record_blocked(self, address: str) -> None:
         """Record that policy forbids an address; another one of the host may be allowed."""

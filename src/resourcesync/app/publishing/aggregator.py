@@ -13,7 +13,7 @@ from typing import Final
 
 from resourcesync.adapters.files.names_and_uris import media_type, to_segment
 from resourcesync.adapters.mirror.own_folder import STATE_FILE
-from resourcesync.app.mirrors import mirror_home, stores
+from resourcesync.app import mirror_home, mirror_stores
 from resourcesync.app.serving.published_tree import base_address
 from resourcesync.catalogue.reader import read_note
 from resourcesync.destination.change_log_reader import ChangeLogReader
@@ -46,7 +46,9 @@ _log = logging.getLogger(__name__)
 def folder_of(address: str) -> Path:
     """Return the folder of a mirror that is named ``mirror:FOLDER`` or ``mirror:STORE``."""
     place = address.removeprefix(publication_settings.MIRROR_SCHEME)
-    return stores.home_of(place).folder if mirror_home.is_store_address(place) else Path(place)
+    return (
+        mirror_stores.home_of(place).folder if mirror_home.is_store_address(place) else Path(place)
+    )
 
 
 def hop_mode(out: Path, chosen: Mapping[str, object]) -> str:

@@ -113,7 +113,7 @@ def check_originals(settings: PublicationSettings, known: PublicationSettings) -
             ),
             hint="publish into another folder: --out DIR, or --state DIR",
         )
-    app.stores.check_plugin_address(settings.originals, plugins.ORIGINALS)
+    app.mirror_stores.check_plugin_address(settings.originals, plugins.ORIGINALS)
     if settings.versions or settings.patches:
         raise ConfigurationError("versions and patches need files in a folder")
 

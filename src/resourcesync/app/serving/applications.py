@@ -331,7 +331,7 @@ def find_tree(root: Path, out: Path | None = None, port: int = 8080) -> Publishe
             return PublishedTree(
                 root=root,
                 out=out,
-                capability_list=names.uri(CAPABILITY_LIST),
+                capability_list=names.capability_list,
                 address=names.base_uri,
             )
     description = out / DESCRIPTION

@@ -9,8 +9,7 @@ from msgspec import structs
 from resourcesync.adapters.files import FileSelection, PathFilter
 from resourcesync.adapters.files.names_and_uris import to_segment
 from resourcesync.adapters.mirror.own_folder import is_mirror
-from resourcesync.app import document_stores
-from resourcesync.app.mirrors import mirror_home
+from resourcesync.app import document_stores, mirror_home
 from resourcesync.catalogue.reader import CatalogueReader, read_note
 from resourcesync.destination.mapping import TREE
 from resourcesync.destination.mapping.names import uri_of_published

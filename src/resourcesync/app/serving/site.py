@@ -25,7 +25,7 @@ from resourcesync.errors import ResourceSyncError
 from resourcesync.ports import Clock
 from resourcesync.server import asgi
 from resourcesync.server.app import Application, ServedSource
-from resourcesync.source.naming import CAPABILITY_LIST, DESCRIPTION, FOLDER, SITE_ABOUT
+from resourcesync.source.naming import DESCRIPTION, FOLDER, SITE_ABOUT
 
 _OWN: Final = frozenset(f"/{name}".encode() for name in (DESCRIPTION, SITE_ABOUT))
 _ABSENT: Final = 404
@@ -65,7 +65,7 @@ class PublishedSite(msgspec.Struct, frozen=True, kw_only=True):
     def own(self, clock: Clock) -> ASGIApp:
         """Return what serves the documents of the site itself."""
         first = next(iter(self.state.sets.values()))
-        return Application(_documents(self.folder, first.names.uri(CAPABILITY_LIST)), clock=clock)
+        return Application(_documents(self.folder, first.names.capability_list), clock=clock)
 
     def _applications(self, clock: Clock) -> Iterator[tuple[str, ASGIApp]]:
         for place, each in self.state.sets.items():
@@ -84,7 +84,7 @@ class PublishedSite(msgspec.Struct, frozen=True, kw_only=True):
         return PublishedTree(
             root=Path(os.path.normpath(self.folder / each.root)) if each.root else out,
             out=out,
-            capability_list=each.names.uri(CAPABILITY_LIST),
+            capability_list=each.names.capability_list,
             address=each.base_uri,
             catalogue=Path(os.path.normpath(self.folder / place)),
         )

@@ -16,8 +16,8 @@ from urllib.parse import urlsplit
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from resourcesync.adapters.http import CurlFetcher, FetchSettings
+from resourcesync.app import mirror_home
 from resourcesync.app.fetchers import fetch_settings, origin_of
-from resourcesync.app.mirrors import mirror_home
 from resourcesync.app.serving.hubs import DIRECT, MessageRoute, new_token, open_messenger
 from resourcesync.destination.sync_state import SyncState
 from resourcesync.discovery.document_fetcher import DocumentFetcher

@@ -12,7 +12,7 @@ from typing import Any, Final, TypeVar, final
 from msgspec.structs import replace
 
 from resourcesync.adapters.mirror.own_folder import StateVersion, state_version
-from resourcesync.app.mirrors import mirror_home
+from resourcesync.app import mirror_home
 from resourcesync.destination.reports import MirrorState, MirrorStatus
 from resourcesync.errors import StorageError
 from resourcesync.server.admin import MetricsSource, OperationsApplication

@@ -13,7 +13,7 @@ from msgspec.structs import replace
 
 from resourcesync.adapters.consumer_programs import run_program
 from resourcesync.adapters.mirror import own_folder
-from resourcesync.app.mirrors import mirror_home
+from resourcesync.app import mirror_home
 from resourcesync.destination.audits.reports import recorded_audits
 from resourcesync.destination.reports import FailedRun, RunReport
 from resourcesync.destination.runs import record_failed_run

@@ -181,7 +181,6 @@ class _Audits:
 
 @contextmanager
 def _finding_lists(lists: Mapping[str, str]) -> Iterator[_Write]:
-    """Open the files of findings; yield a function that writes one finding to its files."""
     with ExitStack() as held:
         opened: list[tuple[str, TextIO]] = []
         for name, target in lists.items():

@@ -9,9 +9,10 @@ from typing import Any, Final
 import click
 
 from resourcesync import app
-from resourcesync.app import configured_mirrors, unit_files
+from resourcesync.app import configured_mirrors
 from resourcesync.app.configured_mirrors import PULL, MirrorConfiguration
 from resourcesync.app.configured_sources import ConfiguredSources
+from resourcesync.app.watching import unit_files
 from resourcesync.cli import options
 from resourcesync.cli.exit_codes import ExitCode
 from resourcesync.cli.log_file import check_log
@@ -39,8 +40,6 @@ _PRINTED: Final = (*_SERVICES, *_SHARED)
 
 
 class _Action(click.Choice[str]):
-    """An action of ours, or a system that an annex knows."""
-
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
         """Return the action; a system is looked up if it is none of ours."""
         if value in self.choices:

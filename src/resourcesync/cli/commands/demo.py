@@ -184,7 +184,6 @@ class _Demo:
 
 
 def _copy_tree(source: Path, target: Path) -> tuple[int, int]:
-    """Copy regular files, without links, compiled and installed files; return number and size."""
     files = copied = 0
     for folder, folders, names in os.walk(source):
         folders[:] = sorted(set(folders) - _SKIPPED)

@@ -14,7 +14,7 @@ from resourcesync.cli.exit_codes import ExitCode
 from resourcesync.cli.options import SectionedCommand, option
 from resourcesync.cli.output import NORMAL, QUIET, CommandOutcome, Job, Screen, TextLine
 from resourcesync.model import formatting
-from resourcesync.settings.config_file import overlay
+from resourcesync.settings.precedence import overlay
 
 _LEVELS: Final = {"ok": NORMAL, "warning": QUIET, "problem": QUIET}
 

@@ -138,8 +138,6 @@ class StatusCheck(NamedTuple):
 
 
 class _StatusTarget(NamedTuple):
-    """A mirror to show: its folder, and its table if it has one."""
-
     folder: Path
     mirror: ConfiguredMirror | None = None
     configuration: MirrorConfiguration | None = None
@@ -234,7 +232,7 @@ def _read_apart(
     place: str, configuration: MirrorConfiguration, check: StatusCheck, now: datetime
 ) -> _Found:
     def read() -> _Found:
-        is_paused = app.mirror_home.is_paused(configuration.folder(place))
+        is_paused = bool(app.mirror_home.is_paused(configuration.folder(place)))
         targets = _targets(place, configuration)
         return [_measure(target, check, now, is_paused=is_paused) for target in targets]
 

@@ -15,8 +15,8 @@ from resourcesync.model import formatting
 from resourcesync.model.timestamps import SECOND, from_microseconds, to_microseconds
 
 if TYPE_CHECKING:
-    from resourcesync.app.mirrors.mirror_home import Home
-    from resourcesync.app.mirrors.trash import TrashFilter
+    from resourcesync.app.mirror_home import Home
+    from resourcesync.app.mirror_trash import TrashFilter
     from resourcesync.destination.trash import TrashResult
 
 _NO_MATCH: Final = "nothing in the trash matches"
@@ -59,19 +59,19 @@ def command(**values: Any) -> Job:
         before = None
         if older_than is not None:
             before = to_microseconds(screen.clock.now()) - int(older_than * SECOND)
-        fits = app.trash.trash_filter(glob, before)
+        fits = app.mirror_trash.trash_filter(glob, before)
         if action == "list":
             return _list(home, fits, screen, narrowed=bool(glob))
         dry_run: bool = values["dry_run"]
-        with app.trash.open_trash(
+        with app.mirror_trash.open_trash(
             home, dry_run=dry_run, report=screen.report, clock=screen.clock
         ) as trash:
             if action == "restore":
-                done = trash.restore(app.trash.read_rows(home.folder, fits), dry_run=dry_run)
+                done = trash.restore(app.mirror_trash.read_rows(home.folder, fits), dry_run=dry_run)
             else:
                 done = trash.empty(fits, dry_run=dry_run)
         is_idle = action == "restore" and not (done.files or done.failed)
-        if is_idle and app.trash.is_restored(home.folder, fits):
+        if is_idle and app.mirror_trash.is_restored(home.folder, fits):
             return CommandOutcome(
                 closing=(TextLine("already restored; nothing is left to restore", "Trash", QUIET),),
                 fields={"files": 0, "bytes": 0, "failed": 0, "dry_run": dry_run},
@@ -113,7 +113,7 @@ def _home_of(mirror: str, config: Any) -> "app.mirror_home.Home":
 
 def _list(home: "Home", fits: "TrashFilter", screen: Screen, *, narrowed: bool) -> CommandOutcome:
     files = size = 0
-    for row, found in app.trash.rows_of(home.folder, fits):
+    for row, found in app.mirror_trash.rows_of(home.folder, fits):
         files += 1
         size += found or 0
         fields = {"path": row.path, "uri": row.uri, "bytes": found, "reason": row.reason}

@@ -74,7 +74,7 @@ def _follow(settings: "PublicationSettings") -> str:
     pull, site = "resourcesync pull MIRROR --moved", settings.site_uri
     if not site:
         return f"{pull} {settings.url}"
-    one = f"{pull} {site} --set {shlex.quote(settings.set_uri)}"
+    one = f"{pull} {site} --set {shlex.quote(settings.names.capability_list)}"
     return f"{one}; those of --all-sets: resourcesync pull FOLDER --moved {site}"
 
 

@@ -13,8 +13,8 @@ from resourcesync.cli import options
 from resourcesync.cli.options import SectionedCommand, given_options, option
 from resourcesync.cli.output import CommandOutcome, Job, OutputOptions, Screen
 from resourcesync.errors import ConfigurationError, quoted
-from resourcesync.settings.config_file import overlay
 from resourcesync.settings.mirror import ServiceSettings
+from resourcesync.settings.precedence import overlay
 from resourcesync.settings.schema import fields_of, make
 
 if TYPE_CHECKING:

@@ -10,9 +10,9 @@ import msgspec
 from msgspec.structs import replace
 
 from resourcesync import app
+from resourcesync.app import mirror_home
 from resourcesync.app.configured_pulls import PulledMirror, Puller, PullTarget, TargetResolver
 from resourcesync.app.mirror import mirror_at
-from resourcesync.app.mirrors import mirror_home
 from resourcesync.app.stored_names import StoredNames
 from resourcesync.app.watching.service import StateCache
 from resourcesync.app.watching.watch_jobs import ChangeLine, forward_changes, record_failed_pull

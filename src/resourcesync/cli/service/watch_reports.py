@@ -132,7 +132,6 @@ def _counts(fields: Mapping[str, Any]) -> Iterator[str]:
 
 
 def _refused(fields: Mapping[str, Any]) -> int:
-    """Return the number of listed entries that cannot be used, of a pull or an audit."""
     listed = fields.get("listed")
     found = listed["refused"] if isinstance(listed, Mapping) else fields.get("refused", 0)
     return int(found)

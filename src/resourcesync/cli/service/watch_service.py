@@ -12,7 +12,7 @@ from types import FrameType
 from typing import Final
 
 from resourcesync import app
-from resourcesync.app.mirrors import mirror_home
+from resourcesync.app import mirror_home
 from resourcesync.app.stored_names import StoredNames
 from resourcesync.app.watching.push_subscriptions import PushSubscriptions
 from resourcesync.app.watching.service import StateCache, serve_operators
@@ -67,8 +67,6 @@ def _handling_signals(signals: _SignalFlags) -> Iterator[None]:
 
 
 class _WatchService:
-    """The loop of ``watch``, with its reports, pages and metrics."""
-
     def __init__(self, settings: WatchSettings, screen: Screen) -> None:
         self._screen, self._settings = screen, settings
         self._clock = app.system.SystemClock()

@@ -209,7 +209,6 @@ class WatchView:
         return json_text({"v": VERSION, **rows}).encode()
 
     def _watched(self, values: Mapping[Labels, float]) -> Mapping[Labels, float]:
-        """Return the values of the mirrors that are watched now; a reload may remove some."""
         names = self._names()[0]
         return {labels: value for labels, value in tuple(values.items()) if labels[0][1] in names}
 

@@ -12,7 +12,6 @@ from typing import Final, TypeGuard
 
 from msgspec import structs
 
-from resourcesync.compare import Created, Deleted, Difference, Same, Updated, compare
 from resourcesync.destination import pending_tasks, planner
 from resourcesync.destination.audits import fixity
 from resourcesync.destination.audits.reports import (
@@ -35,6 +34,7 @@ from resourcesync.destination.sync_state import (
     serves_too_little,
 )
 from resourcesync.errors import SourceNotFoundError, StorageError
+from resourcesync.merge_join import Created, Deleted, Difference, Same, Updated, compare
 from resourcesync.mirror_state.rows import PROVEN_ALL, Copy, Pending, PendingTask, StateTransaction
 from resourcesync.model.digests import agree, format_digests, parse_digests, usable
 from resourcesync.model.formatting import count
@@ -128,7 +128,6 @@ class Audit:
     def _check_fixity(
         self, run: str, rolling: fixity.AuditRolling | None
     ) -> fixity.FixityResult | None:
-        """Verify the selected copies, or request them from the server; then compare by lists."""
         if rolling is None and self._method not in {"remote", "origin"}:
             return None
         proven = fixity.FixityChecker(self._pull, self._method, run, self._suspects).check(

@@ -14,7 +14,6 @@ from typing import Final, NamedTuple, Protocol
 import msgspec
 
 from resourcesync import ports
-from resourcesync.compare import Created, Deleted, Same, Updated, compare
 from resourcesync.destination import pending_tasks, planner
 from resourcesync.destination.audits.reports import FindingKind
 from resourcesync.destination.held_deletion_probes import exists, probe_all
@@ -22,6 +21,7 @@ from resourcesync.destination.pull_session import SyncSession
 from resourcesync.destination.transfers.derived_bytes import decode_staged
 from resourcesync.destination.transfers.verification import check_installed, verify_bytes
 from resourcesync.errors import BadResponseError, ConfigurationError, StorageError
+from resourcesync.merge_join import Created, Deleted, Same, Updated, compare
 from resourcesync.mirror_state.database import SqliteMirrorState
 from resourcesync.mirror_state.rows import (
     Copy,

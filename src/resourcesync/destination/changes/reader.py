@@ -18,8 +18,12 @@ from resourcesync.destination.changes import gaps
 from resourcesync.destination.changes.gaps import shares
 from resourcesync.destination.changes.scan import ChangeListScan, Reading
 from resourcesync.destination.external_sort import ExternalSorter
-from resourcesync.destination.lists.dump_packages import DumpPackage, DumpPackages, too_many_listed
-from resourcesync.destination.lists.list_documents import check_capability, check_list, parts_of
+from resourcesync.destination.lists.list_documents import (
+    check_capability,
+    check_list,
+    parts_of,
+    too_many_listed,
+)
 from resourcesync.destination.lists.resource_reader import document_record
 from resourcesync.destination.lists.selection import ResourceSelection
 from resourcesync.destination.planner import ListedEntry
@@ -32,6 +36,7 @@ from resourcesync.model.vocabulary import Capability, Relation
 from resourcesync.ports import CancelToken
 
 if TYPE_CHECKING:
+    from resourcesync.destination.lists.dump_packages import DumpPackage, DumpPackages
     from resourcesync.documents.reader import Document
 
 _log = logging.getLogger(__name__)
@@ -44,23 +49,26 @@ class ChangeListReader(msgspec.Struct, kw_only=True):
     """Reader of Change Lists.
 
     Without ``packages`` a Change Dump, which takes the place of lists of a Source that has no
-    others, is refused. ``archive`` is read only where the other lists do not reach back to T;
-    ``archived`` are the packages of one. ``positions`` are for reading the changes since a Resource
-    List: changes behind these count, whatever their time.
+    others, is refused; ``packed`` are the Change Lists that are dumps. ``archive`` is read only
+    where the other lists do not reach back to T; ``archived`` are the packages of one.
+    ``positions`` are for reading the changes since a Resource List: changes behind these count,
+    whatever their time.
     """
 
     documents: DocumentFetcher
     selection: ResourceSelection
     cancel: CancelToken
     new_sorter: Callable[[], ExternalSorter[ListedEntry]]
-    packages: DumpPackages | None = None
+    packages: "Callable[[], DumpPackages] | None" = None
+    packed: set[str] = msgspec.field(default_factory=set)
     archive: str = ""
     positions: gaps.ListPositions = gaps.ListPositions()
-    archived: dict[str, DumpPackage] = {}
+    archived: "dict[str, DumpPackage]" = {}
 
     def bypassing_caches(self) -> "ChangeListReader":
         """Return the same reader, with requests that bypass all caches."""
-        packages = None if self.packages is None else self.packages.bypassing_caches()
+        get = self.packages
+        packages = get and (lambda: get().bypassing_caches())
         return replace(self, documents=self.documents.uncached(), packages=packages)
 
     def read(
@@ -131,7 +139,7 @@ class ChangeListReader(msgspec.Struct, kw_only=True):
                 return _in_time_order(self.documents, _archived_lists(self.documents, document))
             dumps = [*parts_of(document)]
         for uri in dumps:
-            offered = packages.packages_at(uri)
+            offered = packages().packages_at(uri)
             self.archived = self.archived | {package.uri: package for package in offered}
         return _package_spans(self.archived.values())
 
@@ -174,7 +182,7 @@ class ChangeListReader(msgspec.Struct, kw_only=True):
             document = head.open()
             packages = self.packages
             if document.header.capability is Capability.CHANGE_DUMP and packages:
-                self._read_dump(document, packages, reading)
+                self._read_dump(document, packages(), reading)
                 if not document.header.is_index:  # its parts may change without it
                     reading.documents.append(document_record(head))
                 return
@@ -266,17 +274,17 @@ class ChangeListReader(msgspec.Struct, kw_only=True):
         # The list is read again in its turn, and must be the same then.
         return replace(own, announced=own.from_ is not None)
 
-    def _read_dump(self, dump: "Document", packages: DumpPackages, reading: Reading) -> None:
-        """Read the manifests of the packages, which report changes as Change Lists do (§13)."""
+    def _read_dump(self, dump: "Document", packages: "DumpPackages", reading: Reading) -> None:
         reading.is_of_dump = True
-        offered = {package.uri: package for package in packages.of_change_list(reading.head, dump)}
+        self.packed.add(reading.head)
+        offered = {package.uri: package for package in packages.of_dump(dump)}
         spans = _package_spans(offered.values(), reading.known)
         self._read_chain(spans, lambda uri: packages.manifest(offered[uri]), reading)
 
     def _get_list(self, uri: str) -> FetchedDocument:
         packages, archived = self.packages, self.archived.get(uri)
         if packages is not None and archived is not None:
-            return packages.manifest(archived)
+            return packages().manifest(archived)
         fetched = fetch(self.documents, uri)
         with ExitStack() as opened:
             check_list(opened.enter_context(fetched).open(), Capability.CHANGE_LIST)
@@ -403,7 +411,7 @@ def _merge_spans(
 
 
 def _package_spans(
-    packages: Iterable[DumpPackage],
+    packages: "Iterable[DumpPackage]",
     known_as: Callable[[str], ProcessedDocument | None] = lambda _: None,
 ) -> list[gaps.ChangeListSpan]:
     """Return the intervals of packages: as the dump gives them, or as they were read before."""

@@ -387,7 +387,6 @@ class DumpTransfer:
     def _install(
         self, fetch: Fetch, member: "ManifestMember", terms: manifests.PackageTrust
     ) -> bool:
-        """Stage the bytes of a member and verify them; return whether they are as listed."""
         listed = fetch.listed
         own = self._pull.options.own_algorithm
         staged = self._copies.stage(algorithms_for(listed, own))

@@ -15,6 +15,7 @@ import msgspec
 
 from resourcesync import errors
 from resourcesync.destination.external_sort import translate_disk_errors
+from resourcesync.destination.lists.list_documents import REPORT_IT, too_many_listed
 from resourcesync.destination.options import Dependencies
 from resourcesync.discovery.document_fetcher import DocumentFetcher, FetchedDocument, fetch
 from resourcesync.discovery.uris import origin_if_any
@@ -31,8 +32,6 @@ if TYPE_CHECKING:
 _log = logging.getLogger(__name__)
 _MAX_PACKAGES: Final = 50_000
 _TOO_MANY: Final = "a dump lists too many packages"
-REPORT_IT: Final = "report it to the Source; check its lists: resourcesync validate URL"
-"""Hint for lists that no Destination can use."""
 _PACKAGE_FILE: Final = "a package on the mirror's disk"
 _MAX_RETAINED: Final = 32
 """Packages that stay on the disk between the reading of their manifests and of their contents."""
@@ -66,13 +65,14 @@ class DumpPackage(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class DumpPackages:
-    """Packages of dumps; ``packed_change_lists`` are the Change Lists that consist of packages."""
+    """Packages of dumps; while ``is_retaining``, those fetched for their manifests stay."""
 
-    def __init__(self, equipment: Dependencies, documents: DocumentFetcher) -> None:
-        self.packed_change_lists: set[str] = set()
+    def __init__(
+        self, equipment: Dependencies, documents: DocumentFetcher, *, is_retaining: bool
+    ) -> None:
         self._dependencies = equipment
         self._documents = documents
-        self._is_retaining = False
+        self._is_retaining = is_retaining
         self._retained: dict[str, StagedCopy] = {}
         self._bypasses_caches = False
 
@@ -83,17 +83,12 @@ class DumpPackages:
         fresh._bypasses_caches = True  # noqa: SLF001 - one of ours
         return fresh
 
-    @contextmanager
-    def retaining_packages(self) -> Iterator[None]:
-        """Retain packages that were fetched for their manifests until they are opened."""
-        self._is_retaining = True
-        try:
-            yield
-        finally:
-            self._is_retaining = False
-            kept, self._retained = self._retained, {}
-            for staged in kept.values():
-                staged.suspend()
+    def suspend(self) -> None:
+        """Retain no packages any more; a later run continues what is there."""
+        self._is_retaining = False
+        kept, self._retained = self._retained, {}
+        for staged in kept.values():
+            staged.suspend()
 
     @property
     def has_retained(self) -> bool:
@@ -108,11 +103,6 @@ class DumpPackages:
         """Return the packages of the dump at an address, or of the dumps of its index."""
         with fetch(self._documents, uri) as fetched:
             return self.of_dump(fetched.open())
-
-    def of_change_list(self, uri: str, dump: "Document") -> list[DumpPackage]:
-        """Return the packages of an open dump that is offered as a Change List; note its URI."""
-        self.packed_change_lists.add(uri)
-        return self.of_dump(dump)
 
     def of_dump(
         self, dump: "Document", met: Callable[[Part, FetchedDocument], None] = lambda *_: None
@@ -315,12 +305,6 @@ def _not_a_dump(document: "Document") -> errors.UnexpectedDocumentError:
     return errors.UnexpectedDocumentError(
         f"expected a dump, got a {document.header.phrase}", uri=document.uri, hint=REPORT_IT
     )
-
-
-def too_many_listed(uri: str, message: str, most: int) -> errors.DocumentLimitError:
-    """Return the error for a document that lists too much."""
-    evidence = (("limit", f"{most}"),)
-    return errors.DocumentLimitError(message, uri=uri, evidence=evidence, hint=REPORT_IT)
 
 
 def _manifest_document(

@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, BinaryIO, Final
 
 from resourcesync import errors
 from resourcesync.destination.lists.absence_proof import is_trusted
-from resourcesync.destination.lists.dump_packages import REPORT_IT, too_many_listed
 from resourcesync.discovery.document_fetcher import DocumentFetcher, FetchedDocument, fetch
 from resourcesync.discovery.uris import origin, own_entries
 from resourcesync.model.digests import usable
@@ -26,6 +25,8 @@ if TYPE_CHECKING:
 
 OnMissing = Callable[[str, errors.ResourceSyncError], None]
 _STORED: Final = "sha-256"
+REPORT_IT: Final = "report it to the Source; check its lists: resourcesync validate URL"
+"""Hint for lists that no Destination can use."""
 
 
 class ListDocuments:
@@ -205,3 +206,9 @@ def fits_index(announced: Part, header: Header, index: Header) -> bool:
     if announced.at is not None:
         return header.at == announced.at
     return index.at is None or header.at >= index.at
+
+
+def too_many_listed(uri: str, message: str, most: int) -> errors.DocumentLimitError:
+    """Return the error for a document that lists too much."""
+    evidence = (("limit", f"{most}"),)
+    return errors.DocumentLimitError(message, uri=uri, evidence=evidence, hint=REPORT_IT)

@@ -15,7 +15,6 @@ from msgspec import structs
 from resourcesync import errors
 from resourcesync.destination.external_sort import ExternalSorter
 from resourcesync.destination.lists import absence_proof
-from resourcesync.destination.lists.dump_packages import DumpPackages
 from resourcesync.destination.lists.list_documents import (
     ListDocuments,
     check_capability,
@@ -36,6 +35,7 @@ from resourcesync.model.timestamps import known_microseconds
 from resourcesync.model.vocabulary import Capability, Dialect
 
 if TYPE_CHECKING:
+    from resourcesync.destination.lists.dump_packages import DumpPackages
     from resourcesync.documents.reader import Document
 
 _SERVER_FAULT: Final = 500
@@ -110,7 +110,7 @@ class ResourceListReader:
         self,
         documents: DocumentFetcher,
         selection: ResourceSelection,
-        packages: DumpPackages | None = None,
+        packages: "Callable[[], DumpPackages] | None" = None,
         in_lists: Callable[[DocumentFetcher], ListDocuments] = ListDocuments,
     ) -> None:
         self._documents = documents
@@ -199,7 +199,7 @@ class ResourceListReader:
     ) -> ListSnapshot:
         self._selection.add_source_addresses(fetched.uri, fetched.final_uri)
         if document.header.capability is Capability.RESOURCE_DUMP and self._packages:
-            return self._read_dump(document, fetched, self._packages, spool)
+            return self._read_dump(document, fetched, self._packages(), spool)
         check_capability(document, Capability.RESOURCE_LIST)
         if not document.header.is_index:
             return self._read_one(document, fetched, spool)
@@ -329,10 +329,9 @@ class ResourceListReader:
         self,
         dump: "Document",
         fetched: FetchedDocument,
-        packages: DumpPackages,
+        packages: "DumpPackages",
         spool: ExternalSorter[ListedEntry],
     ) -> ListSnapshot:
-        """Read the manifests of all packages: together they are the list (§11)."""
         stated: dict[str, int] = {}
         read: list[absence_proof.ReadPart] = []
         entries = 0

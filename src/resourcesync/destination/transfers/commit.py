@@ -15,6 +15,7 @@ from resourcesync.destination.transfers.verification import SharedAnswers, insta
 from resourcesync.errors import DiskFullError, StorageError
 from resourcesync.mirror_state import rows
 from resourcesync.model.timestamps import DAY, SECOND, to_microseconds
+from resourcesync.ports.validators_and_dates import served_at, validators_of
 
 _GROUP: Final = 256
 _NO_FIELDS: Final[Mapping[str, str]] = MappingProxyType({})
@@ -96,10 +97,10 @@ class CommitBatch:
         Its time of installation is the start of the run, until ``flush`` has installed the bytes.
         """
         uri, _, path, hash_, _, lastmod, *_ = listed
-        served = ports.served_at(headers)
+        served = served_at(headers)
         if not hash_:
             lastmod = self.lastmod_to_record(listed, served)
-        known, kind = ports.validators_of(headers), str(fixity)  # SQLite stores plain text sooner
+        known, kind = validators_of(headers), str(fixity)  # SQLite stores plain text sooner
         began, evidence = self._pull.now, self.evidence_of(listed, served)
         row = (uri, path, length, digests, hash_, lastmod, *known, "", kind, began, evidence)
         return rows.make_copy(row)

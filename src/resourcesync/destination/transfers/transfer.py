@@ -29,7 +29,6 @@ from resourcesync.destination.transfers.verification import (
 )
 from resourcesync.discovery.uris import origin
 from resourcesync.mirror_state.rows import LARGE
-from resourcesync.model.content_codings import content_codings
 from resourcesync.model.digests import has_strong, parse_digests
 from resourcesync.ports import (
     FetchFailure,
@@ -37,8 +36,8 @@ from resourcesync.ports import (
     FetchResponse,
     Proof,
     StagedCopy,
-    served_at,
 )
+from resourcesync.ports.validators_and_dates import served_at
 
 if TYPE_CHECKING:
     from resourcesync.destination.transfers.derived_bytes import PatchApplication
@@ -377,22 +376,22 @@ class ResourceTransfer:
         listed = attempt.fetch.listed
         sent = verify_staged(listed, staged)
         served = None if listed.hash else verify_answer(headers, staged, sent.found)
-        coding = headers.get("content-encoding", "")
-        codings = content_codings(coding) if coding else ()
-        received = self._in_listed_form(attempt, sent, codings) if codings else sent
+        coding = headers.get("content-encoding")
+        received = self._in_listed_form(attempt, sent, coding) if coding else sent
         return received if served is None else received.with_answer(served)
 
     def _in_listed_form(
-        self, attempt: FetchAttempt, sent: ReceivedBytes, codings: tuple[str, ...]
+        self, attempt: FetchAttempt, sent: ReceivedBytes, coding: str
     ) -> ReceivedBytes:
         from resourcesync.destination.transfers.derived_bytes import (  # noqa: PLC0415 - rarely
             decode_staged,
             is_to_be_decoded,
         )
+        from resourcesync.model.content_codings import content_codings  # noqa: PLC0415 - rarely
 
-        listed = attempt.fetch.listed
+        listed, codings = attempt.fetch.listed, content_codings(coding)
         is_open = is_to_be_decoded(listed, attempt.location.uri, codings)
-        if sent.wrong is None and not is_open:
+        if not codings or (sent.wrong is None and not is_open):
             return sent
         algorithms = planner.algorithms_for(listed, self._own_algorithm)
         try:

@@ -165,8 +165,6 @@ def may_be_tar(start: bytes) -> bool:
 
 
 class _TarExtension(NamedTuple):
-    """Properties of a member from the headers before it."""
-
     name: str | None = None
     size: int | None = None
 

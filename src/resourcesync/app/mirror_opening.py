@@ -20,9 +20,9 @@ from resourcesync.adapters.http import CurlFetcher
 from resourcesync.adapters.mirror.installed_copies import FileTreeCopies
 from resourcesync.adapters.mirror.locked_folder import MirrorFolder, probe_file_system
 from resourcesync.adapters.mirror.own_folder import STATE_FILE
+from resourcesync.app import mirror_home
 from resourcesync.app.fetchers import StoredOrigins, open_fetcher
-from resourcesync.app.mirrors import mirror_home
-from resourcesync.app.mirrors.mirror_home import Home
+from resourcesync.app.mirror_home import Home
 from resourcesync.destination.destination import Destination
 from resourcesync.destination.options import Dependencies
 from resourcesync.destination.reports import FailedRun
@@ -37,7 +37,7 @@ from resourcesync.settings.mirror import Network
 
 if TYPE_CHECKING:
     from resourcesync.adapters.store_copies import StoredCopies
-    from resourcesync.app.mirrors.workers import CountingFetcher
+    from resourcesync.app.mirror_workers import CountingFetcher
 
 
 def _open_workers(
@@ -45,15 +45,15 @@ def _open_workers(
 ) -> AbstractContextManager["CountingFetcher | None"]:
     if home.workers is None:
         return nullcontext()
-    from resourcesync.app.mirrors import workers  # noqa: PLC0415 - rarely
+    from resourcesync.app import mirror_workers  # noqa: PLC0415 - rarely
 
-    site = workers.Site(
+    site = mirror_workers.Site(
         source=source,
         folder=str(home.folder.absolute()),
         store=mirror_home.store_of(home.folder),
         network=network,
     )
-    return workers.open_workers(site, home.workers, cancel, report)
+    return mirror_workers.open_workers(site, home.workers, cancel, report)
 
 
 def _traffic(http: CurlFetcher, workers: "CountingFetcher | None") -> Callable[[], tuple[int, int]]:
@@ -74,7 +74,7 @@ def open_mirror_folder(
     """Open a mirror's folder, and lock it."""
     folder = home.folder
     if home.workers is not None and (store := home.store or mirror_home.store_of(folder)):
-        app.stores.open_staging_store(store)
+        app.mirror_stores.open_staging_store(store)
     was_folder, was_mirror = folder.is_dir(), mirror_home.is_mirror(folder)
     if not was_mirror:
         if source is None:
@@ -83,7 +83,7 @@ def open_mirror_folder(
     _check_not_nested(folder, is_new=not was_mirror)
     had_own = (folder / OWN_FOLDER).is_dir()
     if home.store:
-        app.stores.bind(home)
+        app.mirror_stores.bind(home)
     with MirrorFolder(folder, clock) as mirror:
         try:
             yield mirror
@@ -190,7 +190,7 @@ def _open_copies(
     with ExitStack() as stack:
         try:
             if mirror_home.store_of(mirror.root):
-                copies = stack.enter_context(app.stores.copies_of(mirror, clock))
+                copies = stack.enter_context(app.mirror_stores.copies_of(mirror, clock))
         except (ConfigurationError, LockedError):
             raise  # neither says anything of the mirror
         except ResourceSyncError as error:

@@ -11,8 +11,8 @@ from msgspec.structs import replace
 
 from resourcesync.adapters.mirror import own_folder
 from resourcesync.adapters.mirror.own_folder import MAX_SETS, FollowedSet, FollowedSets, is_mirror
-from resourcesync.app.mirrors import mirror_home
-from resourcesync.app.mirrors.mirror_home import SetMirror, mirrors_of
+from resourcesync.app import mirror_home
+from resourcesync.app.mirror_home import SetMirror, mirrors_of
 from resourcesync.discovery.resolver import offered_sets
 from resourcesync.discovery.sets import OfferedSet, SetChoice, choose, names_of
 from resourcesync.discovery.uris import is_same

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from resourcesync.compare import Created, Deleted, Same, UnorderedAccountError, Updated, compare
+from resourcesync.merge_join import Created, Deleted, Same, UnorderedAccountError, Updated, compare
 
 
 @dataclass(frozen=True)

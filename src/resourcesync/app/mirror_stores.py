@@ -12,8 +12,8 @@ from resourcesync import app
 from resourcesync.adapters.mirror.installed_copies import FileTreeCopies
 from resourcesync.adapters.mirror.locked_folder import MirrorFolder
 from resourcesync.adapters.mirror.own_folder import is_mirror
-from resourcesync.app.mirrors import mirror_home
-from resourcesync.app.mirrors.mirror_home import LONGEST_ADDRESS, STORE_ADDRESS, STORE_FILE, Home
+from resourcesync.app import mirror_home
+from resourcesync.app.mirror_home import LONGEST_ADDRESS, STORE_ADDRESS, STORE_FILE, Home
 from resourcesync.errors import ConfigurationError, ResourceSyncError, StorageError
 from resourcesync.model.own_names import OWN_FOLDER
 from resourcesync.own_files import NEW, open_path, read_file, replace_file

@@ -28,7 +28,7 @@ from resourcesync.model.timestamps import to_microseconds
 
 if TYPE_CHECKING:
     from resourcesync.adapters.mirror.small_files import AuditFiles, ConsumerFiles, PartFiles
-    from resourcesync.app.mirrors.workers import Workers
+    from resourcesync.app.mirror_workers import Workers
     from resourcesync.destination.audits.reports import AuditFinding
     from resourcesync.destination.change_log_reader import ChangeLogReader
 
@@ -78,9 +78,10 @@ def store_of(folder: Path) -> str:
         raise errors.ConfigurationError(f"cannot read {file}: {error}") from error
 
 
-def is_paused(folder: Path) -> bool:
-    """True if an operator of a service paused the mirror in a folder, or all of its sets."""
-    return os.path.lexists(folder / OWN_FOLDER / _PAUSED_FILE)
+def is_paused(folder: Path) -> bool | None:
+    """True if an operator of a service paused a mirror, or its sets; ``None``: it is not there."""
+    own = folder / OWN_FOLDER
+    return os.path.lexists(own / _PAUSED_FILE) if os.path.lexists(own) else None
 
 
 def pause(folder: Path, *, is_paused: bool) -> None:

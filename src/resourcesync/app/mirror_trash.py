@@ -8,9 +8,9 @@ from pathlib import Path
 from typing import Final
 from urllib.parse import urlsplit
 
-from resourcesync.app.mirrors import mirror_home, stores
-from resourcesync.app.mirrors.mirror_home import Home
-from resourcesync.app.mirrors.opening import open_mirror_folder
+from resourcesync.app import mirror_home, mirror_stores
+from resourcesync.app.mirror_home import Home
+from resourcesync.app.mirror_opening import open_mirror_folder
 from resourcesync.destination.pending_tasks import RESTORED
 from resourcesync.destination.trash import Trash, register_lost_trash
 from resourcesync.errors import ConfigurationError
@@ -87,7 +87,7 @@ def is_restored(folder: Path, fits: TrashFilter) -> bool:
 def _sizes(folder: Path) -> Callable[[str], int | None]:
     address = mirror_home.store_of(folder)
     if address:
-        store = stores.open_store(address)
+        store = mirror_stores.open_store(address)
 
         def stored(place: str) -> int | None:
             found = store.stat(f"{OWN_FOLDER}/{_TRASH}/{one_name(place, IN_TRASH)}")
@@ -111,7 +111,7 @@ def open_trash(home: Home, *, dry_run: bool, report: Reporter, clock: Clock) -> 
     """Open the trash, to restore what is in it or to remove it for good."""
     with (
         open_mirror_folder(home, None, clock, is_expected=False) as mirror,
-        stores.copies_of(mirror, clock) as copies,
+        mirror_stores.copies_of(mirror, clock) as copies,
     ):
         if not dry_run:
             register_lost_trash(mirror.state, copies, clock)
