@@ -48,6 +48,15 @@ class ResourceSyncError(Exception):
     default_hint: ClassVar[str] = ""
     transient: ClassVar[bool] = False
 
+    def __init_subclass__(
+        cls, *, code: str = "", hint: str = "", transient: bool | None = None
+    ) -> None:
+        """Take what a class gives of its own; the rest is as in its base."""
+        super().__init_subclass__()
+        cls.default_code = code or cls.default_code
+        cls.default_hint = hint or cls.default_hint
+        cls.transient = cls.transient if transient is None else transient
+
     def __init__(  # noqa: PLR0913 - the fields of all errors
         self,
         message: str,
@@ -96,192 +105,133 @@ def _shown_address(uri: str) -> str:
     return f"{base}://{host.rpartition('@')[2]}{slash}{path}"[:_MAX_SHOWN]
 
 
-class ConfigurationError(ResourceSyncError):
+class ConfigurationError(ResourceSyncError, code="config"):
     """The operator's settings cannot work; nothing was attempted."""
 
-    default_code = "config"
 
-
-class StoppedError(ResourceSyncError):
+class StoppedError(ResourceSyncError, code="stopped"):
     """The program that uses the library requested a stop; complete copies remain, run again."""
 
-    default_code = "stopped"
 
-
-class BudgetError(StoppedError):
+class BudgetError(StoppedError, code="budget"):
     """The time of the run is over; complete copies remain, run again."""
 
-    default_code = "budget"
 
-
-class DocumentError(ResourceSyncError):
+class DocumentError(ResourceSyncError, code="document"):
     """The bytes are not a usable ResourceSync document."""
 
-    default_code = "document"
 
-
-class MalformedDocumentError(DocumentError):
+class MalformedDocumentError(DocumentError, code="xml"):
     """Not XML, or XML that breaks the Sitemap or ResourceSync grammar."""
 
-    default_code = "xml"
 
-
-class TruncatedDocumentError(DocumentError):
+class TruncatedDocumentError(DocumentError, code="xml-cut-short", transient=True):
     """The document stops before its end; a later read may give all of it."""
 
-    default_code = "xml-cut-short"
-    transient = True
 
-
-class NotAListError(DocumentError):
+class NotAListError(DocumentError, code="not-a-list"):
     """Well-formed, but neither a sitemap nor a ResourceSync document (often an HTML error page)."""
 
-    default_code = "not-a-list"
 
-
-class UnexpectedDocumentError(DocumentError):
+class UnexpectedDocumentError(DocumentError, code="unexpected-document"):
     """A good document, but of another capability than the requested one."""
 
-    default_code = "unexpected-document"
 
-
-class DocumentLimitError(DocumentError):
+class DocumentLimitError(DocumentError, code="document-limit"):
     """A document over one of the limits that bound memory and time."""
 
-    default_code = "document-limit"
 
-
-class PackageError(ResourceSyncError):
+class PackageError(ResourceSyncError, code="package"):
     """The bytes are not a usable dump package: damaged, hostile, or without a sound manifest."""
 
-    default_code = "package"
 
-
-class TruncatedPackageError(PackageError):
+class TruncatedPackageError(PackageError, code="package-truncated", transient=True):
     """The package stops before its end; a later download may give all of it."""
 
-    default_code = "package-truncated"
-    transient = True
 
-
-class PackedMemberError(PackageError):
+class PackedMemberError(PackageError, code="package-member"):
     """One member of a package cannot be used; the rest can, and its URI can be fetched."""
 
-    default_code = "package-member"
 
-
-class PatchError(ResourceSyncError):
+class PatchError(ResourceSyncError, code="patch"):
     """A patch cannot be applied to our copy; the whole resource is fetched instead."""
 
-    default_code = "patch"
 
-
-class SourceError(ResourceSyncError):
+class SourceError(ResourceSyncError, code="source"):
     """The remote Source did not give what it lists."""
 
-    default_code = "source"
 
-
-class SourceNotFoundError(SourceError):
+class SourceNotFoundError(SourceError, code="source-not-found"):
     """No ResourceSync document and no sitemap was found at the address."""
 
-    default_code = "source-not-found"
 
-
-class SourceUnavailableError(SourceError):
+class SourceUnavailableError(
+    SourceError,
+    code="unavailable",
+    hint="try again later; if it lasts, tell the operator of the server",
+    transient=True,
+):
     """The Source does not answer now: DNS, refused, timeout, cut short, 5xx, 429."""
 
-    default_code = "unavailable"
-    default_hint = "try again later; if it lasts, tell the operator of the server"
-    transient = True
 
-
-class BadResponseError(SourceError):
+class BadResponseError(SourceError, code="bad-response"):
     """The server answered, but not in a way that can be used (protocol, coding, range, size)."""
 
-    default_code = "bad-response"
 
-
-class SourceRefusedError(SourceError):
+class SourceRefusedError(SourceError, code="refused"):
     """401, 403, robots.txt, TLS, or a redirect or address that policy does not allow."""
 
-    default_code = "refused"
 
-
-class ResourceMissingError(SourceError):
+class ResourceMissingError(SourceError, code="missing"):
     """404 or 410 for something that the Source lists."""
 
-    default_code = "missing"
 
-
-class VerificationError(ResourceSyncError):
+class VerificationError(ResourceSyncError, code="mismatch"):
     """The bytes are not those of the list; they are never installed."""
 
-    default_code = "mismatch"
 
-
-class LengthMismatchError(VerificationError):
+class LengthMismatchError(VerificationError, code="length-mismatch"):
     """The number of bytes is not the listed ``length``."""
 
-    default_code = "length-mismatch"
 
-
-class DigestMismatchError(VerificationError):
+class DigestMismatchError(VerificationError, code="hash-mismatch"):
     """A digest of the bytes is not the listed ``hash``."""
 
-    default_code = "hash-mismatch"
 
-
-class SyncError(ResourceSyncError):
+class SyncError(ResourceSyncError, code="sync"):
     """Going on would risk the copies."""
 
-    default_code = "sync"
 
-
-class DiscontinuityError(SyncError):
+class DiscontinuityError(SyncError, code="change-gap", transient=True):
     """The Change Lists do not reach back to the last state, and no newer Resource List helps."""
 
-    default_code = "change-gap"
-    transient = True
 
-
-class ChangesLostError(DiscontinuityError):
+class ChangesLostError(DiscontinuityError, code="changes-lost", transient=False):
     """A log of changes does not reach back to its reader, who must start over with everything."""
 
-    default_code = "changes-lost"
-    transient = False
 
-
-class RollbackError(SyncError):
+class RollbackError(SyncError, code="rollback"):
     """The Source offers an older state than the one already processed."""
 
-    default_code = "rollback"
 
-
-class OutOfScopeError(SyncError):
+class OutOfScopeError(SyncError, code="unsafe-path"):
     """A URI that this Source may not speak for, or that maps to no safe path."""
 
-    default_code = "unsafe-path"
 
-
-class StorageError(ResourceSyncError):
+class StorageError(ResourceSyncError, code="storage"):
     """A failure of this machine: originals, copies, documents or state."""
 
-    default_code = "storage"
 
-
-class DiskFullError(StorageError):
+class DiskFullError(StorageError, code="disk", hint="free disk space, then try again"):
     """No space, no quota or no inodes are left."""
 
-    default_code = "disk"
-    default_hint = "free disk space, then try again"
 
-
-class TemporaryDiskFullError(DiskFullError):
+class TemporaryDiskFullError(
+    DiskFullError,
+    code="temporary-disk",
+    hint="free disk space, or set TMPDIR to a folder of another disk, then try again",
+):
     """The disk of the temporary files is full; those of the copies and documents may not be."""
-
-    default_code = "temporary-disk"
-    default_hint = "free disk space, or set TMPDIR to a folder of another disk, then try again"
 
 
 _NO_SPACE: Final = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
@@ -301,10 +251,8 @@ def storage_error(error: OSError, doing: str, *, kept: str, code: str = "") -> S
     )
 
 
-class StateError(StorageError):
+class StateError(StorageError, code="state"):
     """The state or the catalogue is damaged, or was written by another version."""
-
-    default_code = "state"
 
 
 def damaged_note_error(key: str, why: object) -> StateError:
@@ -316,29 +264,20 @@ def damaged_note_error(key: str, why: object) -> StateError:
     )
 
 
-class MirrorChangedError(StorageError):
+class MirrorChangedError(StorageError, code="mirror-changed"):
     """The mirror's folder is not the recorded one: moved, replaced or not mounted."""
 
-    default_code = "mirror-changed"
 
-
-class OriginalChangedError(StorageError):
+class OriginalChangedError(StorageError, code="original-changed"):
     """An original changed or vanished while it was read; it is left for the next run."""
 
-    default_code = "original-changed"
 
-
-class EngineError(StorageError):
+class EngineError(StorageError, code="engine"):
     """The engine that does the units of a pull failed, or accepts no more work."""
 
-    default_code = "engine"
 
-
-class LockedError(StorageError):
+class LockedError(StorageError, code="locked", transient=True):
     """Another run holds the lock of this mirror or this tree."""
-
-    default_code = "locked"
-    transient = True
 
 
 def next_step(error: ResourceSyncError) -> str:
