@@ -1,7 +1,7 @@
 """The programs of ``examples/`` keep an index equal to a mirror, whatever happens to it."""
 
 import sqlite3
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
@@ -10,20 +10,15 @@ from examples import search_index, vector_store
 from resourcesync import Mirror
 from tests.support.crashes.indexing import chunks_of, read_search
 from tests.support.servers.tiny_source import TinySource
-from tests.support.sources.embedding import EARLY, FILES, LATE
+from tests.support.sources.embedding import FILES, LATE, tiny_source
+
+source = tiny_source
 
 LATER = {
     **{name: body for name, body in FILES.items() if name != "/objects/04.txt"},
     "/objects/05.txt": b"0123456789" * 250,
     "/objects/new.txt": b"new",
 }
-
-
-@pytest.fixture
-def source() -> Iterator[TinySource]:
-    with TinySource() as running:
-        running.offer(FILES, at=EARLY)
-        yield running
 
 
 @pytest.fixture

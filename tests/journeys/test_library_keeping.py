@@ -5,7 +5,6 @@ import shutil
 import socket
 import threading
 import time
-from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from pathlib import Path
@@ -27,15 +26,10 @@ from resourcesync.errors import (
 from resourcesync.mirror_state.database import SqliteMirrorState
 from resourcesync.mirror_state.rows import StateTransaction
 from tests.support.servers.tiny_source import TinySource
-from tests.support.sources.embedding import EARLY, FILES, LATE, here
+from tests.support.sources.embedding import FILES, LATE, here, tiny_source
 from tests.support.waiting import once
 
-
-@pytest.fixture
-def source() -> Iterator[TinySource]:
-    with TinySource() as running:
-        running.offer(FILES, at=EARLY)
-        yield running
+source = tiny_source
 
 
 @pytest.fixture

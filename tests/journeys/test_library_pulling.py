@@ -23,15 +23,10 @@ from resourcesync.errors import (
 )
 from resourcesync.server.uvicorn_server import ServerThread
 from tests.support.servers.tiny_source import TinySource
-from tests.support.sources.embedding import EARLY, FILES
+from tests.support.sources.embedding import EARLY, tiny_source
 from tests.support.worlds.site_maps import index, urlset
 
-
-@pytest.fixture
-def source() -> Iterator[TinySource]:
-    with TinySource() as running:
-        running.offer(FILES, at=EARLY)
-        yield running
+source = tiny_source
 
 
 def test_a_folder_that_is_no_mirror_is_told(tmp_path: Path) -> None:

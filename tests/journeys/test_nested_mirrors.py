@@ -1,7 +1,6 @@
 """No Source reaches a mirror's own folder, wherever it is, and no mirror is in another one."""
 
 import sqlite3
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -10,17 +9,12 @@ from resourcesync import Mirror, MirrorState
 from resourcesync.cli.main import run
 from resourcesync.errors import ConfigurationError
 from tests.support.servers.tiny_source import TinySource
-from tests.support.sources.embedding import EARLY, FILES
+from tests.support.sources.embedding import tiny_source
 from tests.support.sources.several_sets import SETS, offer
 from tests.support.worlds.published_source import PublishedSource
 from tests.support.worlds.world import World
 
-
-@pytest.fixture
-def source() -> Iterator[TinySource]:
-    with TinySource() as running:
-        running.offer(FILES, at=EARLY)
-        yield running
+source = tiny_source
 
 
 def filled(folder: Path, *names: str) -> World[PublishedSource]:

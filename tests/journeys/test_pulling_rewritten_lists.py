@@ -7,7 +7,7 @@ import pytest
 from resourcesync.destination.reports import MirrorState, Mode
 from resourcesync.errors import RollbackError
 from resourcesync.source.stored_plan import PublicationStep
-from tests.support.worlds.network import Answer
+from tests.support.worlds.network import BASE, Answer
 from tests.support.worlds.published_source import PublishedSource
 from tests.support.worlds.rewriting import CHANGE_LIST, changed, merged, set_back
 from tests.support.worlds.world import World
@@ -31,6 +31,22 @@ def test_a_source_that_merges_its_list_each_time_leads_to_baselines_that_fetch_n
         assert world.pull().mode is Mode.BASELINE
         assert sorted(world.asked_resources()) == sorted(news)
         assert world.in_sync()
+
+
+@pytest.mark.parametrize("status", [200, 404])
+def test_what_a_rewritten_list_no_longer_creates_goes_only_if_the_source_does_not_serve_it(
+    world: World[PublishedSource], status: int
+) -> None:
+    world.pull()
+    changed(world, "new.html", "index.html", text="first")
+    world.pull()
+    body = world.source.honest(CHANGE_LIST).body
+    lost = re.sub(rb"<url><loc>[^<]*new\.html.*?</url>", b"", body)
+    world.network.answers[CHANGE_LIST] = Answer(body=lost)
+    world.network.answers[BASE + "new.html"] = Answer(status, b"first")
+    for _ in range(2):
+        assert (world.pull().state is MirrorState.IN_SYNC) == (status == 404)
+        assert (BASE + "new.html" in world.files()) == (status == 200)
 
 
 def test_each_time_a_source_is_set_back_what_it_took_back_goes_though_it_is_the_same_day(

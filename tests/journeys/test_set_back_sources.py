@@ -138,25 +138,21 @@ def test_after_a_kill_nobody_calls_a_mirror_in_sync_that_has_something_to_do(
     assert world.status().state is not MirrorState.IN_SYNC or as_of == told or world.in_sync()
 
 
-def test_without_change_lists_an_older_resource_list_does_not_set_a_mirror_back(
-    world: World[PublishedSource],
+@pytest.mark.parametrize("filters", [Filters(), Filters(exclude=("*.nothing",))])
+def test_without_change_lists_an_older_resource_list_leaves_a_mirror_behind_until_the_next_one(
+    world: World[PublishedSource], filters: Filters
 ) -> None:
     world.pull()
-    changed(world, "new.html", text="new")
+    changed(world, "new.html", "index.html", text="new")
     as_of = world.pull().as_of
-    world.network.answers[CHANGE_LIST] = Answer(status=404)
-    address = f"{BASE}resourcesync/capabilitylist.xml"
-    body = world.source.honest(address).body.decode()
-    start = body.index("<url><loc>" + CHANGE_LIST)
-    end = body.index("</url>", start) + len("</url>")
-    world.network.answers[address] = Answer(body=(body[:start] + body[end:]).encode())
-
-    report = world.pull(filters=Filters(exclude=("*.nothing",)))
-
-    assert (report.state, report.as_of) == (MirrorState.BEHIND, as_of)
-    assert BASE + "new.html" in world.files()
+    no_longer_offers(world, "changelist")
+    for _ in range(2):
+        world.clock.advance(seconds=_DAY)
+        report = world.pull(filters=filters)
+        assert (report.state, report.as_of) == (MirrorState.BEHIND, as_of)
+        assert BASE + "new.html" in world.files()
     world.source.publish(PublicationStep.REBASE)
-    assert world.pull().state is MirrorState.IN_SYNC
+    assert world.pull(filters=filters).state is MirrorState.IN_SYNC
 
 
 @pytest.mark.parametrize("is_repair", [False, True], ids=["pull", "repair"])

@@ -345,7 +345,9 @@ class Baseline:
                 moments=snapshot.moments, absent_at=absent_at, entries=snapshot.entries
             )
         self._listed_at = self._through if snapshot.at is None else snapshot.at
-        self._policy = self._pull.decision_policy(absence, absent_at=absent_at)
+        policy = self._pull.decision_policy(absence, absent_at=absent_at)
+        is_withdrawn = self._pull.cursor.is_withdrawn(snapshot.at)
+        self._policy = structs.replace(policy, asks_unlisted=is_withdrawn)
 
     def _absence(
         self, snapshot: ListSnapshot, history: ChangeHistory | None, through: int, *, reaches: bool
@@ -483,6 +485,8 @@ class Baseline:
 
     def _phase_after(self, snapshot: ListSnapshot) -> Phase:
         is_open = self._is_undecided or self._has_missed or self._is_old_copy
+        if is_open and self._pull.cursor.is_withdrawn(snapshot.at):
+            return Phase.ROLLED_BACK
         if is_open or snapshot.outdated_parts:
             return Phase.BASELINE_DUE
         if self._is_cut:

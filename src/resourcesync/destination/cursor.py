@@ -95,6 +95,10 @@ class Cursor(msgspec.Struct, frozen=True, kw_only=True):
         """True if changes were withdrawn: deletions stored before do not count."""
         return self.phase is Phase.ROLLED_BACK
 
+    def is_withdrawn(self, at: int | None) -> bool:
+        """True if changes since the Resource List of ``at`` were processed, and then withdrawn."""
+        return self.is_rolled_back and at is not None and at == self.resource_list_at
+
     @property
     def has_gap(self) -> bool:
         """True if changes are missing that only another Resource List can supply."""
@@ -333,13 +337,12 @@ def reported_beside(cursor: Cursor, at: int | None, history: "ChangeHistory") ->
     """Return the moment up to which changes since a Resource List report, by their clock.
 
     Beside the Resource List that was read before, a Change List with fewer changes than were
-    processed is an old copy, though no time of a change shows it: it reports less than T. After a
-    rollback it is what the Source now says.
+    processed is an old copy, though no time of a change shows it: it reports less than T. So does
+    one that was rewritten: what it lost may have been a creation.
     """
-    through = history.list_clock
-    if cursor.is_rolled_back or not _has_fewer(cursor, at, history):
-        return through
-    return min(through, (cursor.list_clock or 0) - 1)
+    if cursor.is_withdrawn(at) or _has_fewer(cursor, at, history):
+        return min(history.list_clock, (cursor.list_clock or 0) - 1)
+    return history.list_clock
 
 
 def _has_fewer(cursor: Cursor, at: int | None, history: "ChangeHistory") -> bool:

@@ -289,7 +289,9 @@ class Destination:
         known = self._known_list(pull)
         if pull.found.change_list is not None:
             return baseline.run(known=known, newer=not self._has_unlisted_copies(pull))
-        done = baseline.run(known=None if self._sync_state.has_uncertain_entries else known)
+        is_followed = pull.cursor.head != ""  # a Change List, which is gone
+        is_read = is_followed or self._sync_state.has_uncertain_entries
+        done = baseline.run(known=None if is_read else known)
         if not pull.options.dry_run:
             self._sync_state.write(found=pull.discovered)
         return done

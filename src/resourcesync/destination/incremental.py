@@ -363,7 +363,11 @@ class Incremental:
             pull.state.commit(StateTransaction(pending=tasks, completed=gone, listed=gone))
 
     def work_off(self) -> SyncOutcome:
-        """Execute the tasks of earlier runs; the Source has nothing new."""
+        """Execute the tasks of earlier runs; the Source has nothing new.
+
+        They stay those of the last reading: the next one drops what it does not confirm.
+        """
+        self._pull.generation = self._pull.cursor.generation
         pulled = self._plan(iter(()), has_news=False)
         if self._pull.options.dry_run:
             return pulled

@@ -275,7 +275,8 @@ class DecisionPolicy(msgspec.Struct, frozen=True, kw_only=True):
     listed is read again: they may have been withdrawn since (-1: none do). Up to ``absent_at`` the
     rows are all that is listed: a copy of a resource that existed later is not absent.
     ``is_old_reading``: the lists report less than was processed, and what they call deleted may
-    have been made again since. Tasks that are due by ``now`` are tried.
+    have been made again since. ``asks_unlisted``: they lost changes, maybe creations, and the
+    Source is asked whether it has what they lack. Tasks that are due by ``now`` are tried.
     """
 
     absence: Absence
@@ -285,6 +286,7 @@ class DecisionPolicy(msgspec.Struct, frozen=True, kw_only=True):
     counts_until: int = -1
     absent_at: int = 0
     is_old_reading: bool = False
+    asks_unlisted: bool = False
     now: int = 0
 
     def retains(self, reason: str) -> bool:
@@ -430,6 +432,9 @@ def _decide_unlisted(copy: Copy, task: Pending | None, policy: DecisionPolicy) -
     from an earlier list does not: the list read now decides, or nothing does.
     """
     reason = _reason_of_absence(copy, task, policy)
+    if reason == SEEN_LATER and policy.asks_unlisted and not is_restored(copy):
+        row = ListedEntry(copy.uri, copy.uri, copy.path, "", None, None, DISPUTED, undated=True)
+        return _fetch((row, copy, True, copy.signature == MISSING))
     if task is not None and is_gone(task):
         is_signalled = task.reason not in {ABSENT, OUT_OF_SCOPE}
         still_counts = is_signalled and task.generation <= policy.counts_until
