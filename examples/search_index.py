@@ -40,7 +40,8 @@ def update(mirror: str, db: sqlite3.Connection) -> int:
 
 def apply(mirror: Path, db: sqlite3.Connection, event: dict[str, str]) -> None:
     """Apply one change; applying it again changes nothing."""
-    uri, digests = event["uri"], event.get("hash", "")
+    uri = event.get("known_as", event["uri"])  # stays the same after a move
+    digests = event.get("hash", "")
     page = db.execute("SELECT id, hash FROM page WHERE uri = ?", (uri,)).fetchone()
     content = b"" if event["change"] == "deleted" else read(mirror / event["path"], digests)
     if content is None or (page and page[1] == digests):

@@ -43,7 +43,7 @@ def update(mirror: Mirror, store: VectorStore, progress: Path) -> None:
     seen, position = set(), ""
     for change in mirror.changes(since="start"):
         apply(store, change)
-        seen.add(change.uri)
+        seen.add(change.known_as)
         position = change.position
     for uri in set(store.uris()) - seen:  # deleted while we did not listen
         store.delete(store.ids(uri))
@@ -57,9 +57,11 @@ def apply(store: VectorStore, change: MirrorChange) -> None:
         return  # it changed again: a later change has it
     text = (content or b"").decode("utf-8", "replace")  # put your parser of HTML or PDF here
     parts = [text[start : start + CHUNK] for start in range(0, len(text), CHUNK)]
-    chunks = {hashlib.sha256(f"{change.uri} {part}".encode()).hexdigest(): part for part in parts}
-    known = store.ids(change.uri)
-    store.upsert(change.uri, {key: part for key, part in chunks.items() if key not in known})
+    chunks = {
+        hashlib.sha256(f"{change.known_as} {part}".encode()).hexdigest(): part for part in parts
+    }
+    known = store.ids(change.known_as)
+    store.upsert(change.known_as, {key: part for key, part in chunks.items() if key not in known})
     store.delete(known - chunks.keys())
 
 

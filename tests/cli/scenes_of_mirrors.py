@@ -270,26 +270,6 @@ def repair(at: Scene) -> None:
 
 
 @scene
-def audit_of_the_source_itself(at: Scene) -> None:
-    at.pulled()
-    at.source.put(ONE, b"objecT 1\n")
-    del at.source.answers["/objects/0002.txt"]
-    at.run("resourcesync audit museum --method remote")
-
-
-@scene
-def pull_of_sets_that_come_and_go(at: Scene) -> None:
-    more = {**SETS, "films": {"/films/f.txt": b"film\n"}}
-    offer_sets(at.source, more)
-    at.run(f"resourcesync pull {at.source.url} museum --set maps --set 3 -q")
-    at.files("museum")
-    at.run("resourcesync pull museum --set texts -q")
-    at.files("museum")
-    at.run(f"resourcesync pull {at.source.url} all --all-sets -q")
-    at.files("all")
-
-
-@scene
 def pull_of_all_sets_a_day_later(at: Scene) -> None:
     offer_sets(at.source, SETS)
     at.pulled("--all-sets")

@@ -8,6 +8,7 @@ import pytest
 
 from examples import search_index, vector_store
 from resourcesync import Mirror
+from resourcesync.cli.main import run
 from tests.support.crashes.indexing import chunks_of, read_search
 from tests.support.servers.tiny_source import TinySource
 from tests.support.sources.embedding import FILES, LATE, tiny_source
@@ -109,3 +110,19 @@ def test_a_vector_store_gets_only_new_chunks_and_loses_those_that_are_gone(
     mirror.pull()
     vector_store.update(mirror, store, progress)
     assert store.embedded == 4  # its last part alone
+
+
+def test_after_a_move_an_index_has_each_page_once(
+    mirror: Mirror, source: TinySource, search: Search, tmp_path: Path
+) -> None:
+    store, progress = Vectors(), tmp_path / "position"
+    vector_store.update(mirror, store, progress)
+    search.update(mirror)
+    with TinySource() as moved:
+        moved.offer(LATER, at=LATE)
+        assert run(["pull", str(mirror.folder), "--moved", moved.url, "-q"]) == 0
+    vector_store.update(mirror, store, progress)
+    search.update(mirror)
+
+    assert read_search(search.path) == files_of(source, LATER)
+    assert store.texts() == chunks_of(files_of(source, LATER))

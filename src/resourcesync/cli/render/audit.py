@@ -170,6 +170,6 @@ def audit_fields(report: AuditReport, mirror: Path) -> dict[str, object]:
         "mirror": str(mirror),
         **fields,
         "in_sync": report.in_sync,
-        "coverage": None if report.is_begun else report.coverage,
+        "coverage": report.coverage,
         "accuracy": report.accuracy,
     }

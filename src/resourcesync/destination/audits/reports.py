@@ -129,8 +129,10 @@ class AuditReport(AuditCounts, frozen=True, kw_only=True):  # type: ignore[misc]
         return self.present - self.unchecked
 
     @property
-    def coverage(self) -> float:
-        """Share of the listed resources that are in the mirror, 0 to 1."""
+    def coverage(self) -> float | None:
+        """Share of the listed in the mirror, 0 to 1; ``None`` until a first pull has ended."""
+        if self.is_begun:
+            return None
         return self.present / self.listed if self.listed else 1.0
 
     @property
