@@ -17,8 +17,8 @@ from resourcesync.destination.sync_state import SyncState
 from resourcesync.discovery.uris import MovedBases, known_uri, normalise_if_possible, present_uri
 from resourcesync.errors import ConfigurationError, StoppedError, StorageError
 from resourcesync.mirror_state import rows
-from resourcesync.mirror_state.database import StateSnapshot
-from resourcesync.model.digests import Digest, agree, parse_digests, usable
+from resourcesync.mirror_state.database import SqliteMirrorState, StateSnapshot
+from resourcesync.model.digests import Digest, agree, format_digests, parse_digests, usable
 from resourcesync.model.own_names import OWN_FOLDER
 from resourcesync.model.timestamps import from_microseconds
 from resourcesync.ports import CancelToken
@@ -116,10 +116,13 @@ def find_uri(folder: Path, path: Path) -> str | None:
     with mirror_home.open_state(folder) as state:
         if not inside.is_relative_to(folder.absolute()):
             return None
-        mapping = SyncState(state).mapping()
-        name = inside.relative_to(folder.absolute()).as_posix()
-        owner = None if mapping is None else owner_of(state, mapping, name)
+        owner = owner_at(state, inside.relative_to(folder.absolute()).as_posix())
         return owner and present_uri(owner, SyncState(state).moved)
+
+
+def owner_at(state: SqliteMirrorState, path: str) -> str | None:
+    """Return the URI in the mirror of the copy with a path; ``None`` if no copy has it."""
+    return owner_of(state, SyncState(state).mapping(), path)
 
 
 class MirrorChange(msgspec.Struct, frozen=True, kw_only=True):
@@ -136,6 +139,7 @@ class MirrorChange(msgspec.Struct, frozen=True, kw_only=True):
         uri: The present address of the resource.
         known_as: Its URI in the mirror: of the Source's first address, if it moved.
         path: Its file; gone when it was deleted, in the mirror or since.
+        was: Its former file, if it is another now: of an update, also of one of the same bytes.
         length: Bytes; of the deleted copy, if it was deleted.
         digests: Digests of the bytes now; none when they were deleted.
         previous: Digests of the bytes before; none when there were none, or they are not known.
@@ -151,6 +155,7 @@ class MirrorChange(msgspec.Struct, frozen=True, kw_only=True):
     uri: str
     known_as: str
     path: Path
+    was: Path | None
     length: int
     digests: tuple[Digest, ...]
     previous: tuple[Digest, ...]
@@ -180,6 +185,8 @@ class MirrorChange(msgspec.Struct, frozen=True, kw_only=True):
             ``None`` if the resource was deleted, or changed again: a later change says so.
         """
         copy = None if self.kind == "deleted" else self._copy()
+        if copy is not None and copy.length < 0:  # it is being replaced: what it was counts
+            copy = copy._replace(length=self.length, digests=format_digests(self.digests))
         return None if copy is None else _resource(self.mirror, copy, self.uri)
 
     def _read_again(self) -> bytes | None:
@@ -217,7 +224,7 @@ class MirrorChange(msgspec.Struct, frozen=True, kw_only=True):
             if copy is None:
                 return None
             before = state.content_before(self.known_as) if copy.length < 0 else None
-        digests = copy.digests if before is None else before[1]
+        digests = copy.digests if before is None else before.digests
         return copy if agree(parse_digests(digests), self.digests) else None
 
     def _read(self, path: Path) -> bytes | None:
@@ -318,6 +325,7 @@ def _change(folder: Path, row: rows.LoggedChange, position: str, moved: MovedBas
         uri=present_uri(row.uri, moved),
         known_as=row.uri,
         path=folder / row.path,
+        was=folder / row.was if row.was else None,
         length=row.length,
         digests=parse_digests(row.digests),
         previous=parse_digests(row.previous),

@@ -64,7 +64,7 @@ class ChangeLogReader(msgspec.Struct, kw_only=True):
             if copy is None or copy.length >= 0:
                 return copy
             if before is not None:
-                return copy._replace(length=before[0], digests=before[1])
+                return copy._replace(length=before.length, digests=before.digests)
         return None
 
     def _read_changes(self, read: int) -> Iterator[LoggedChange]:

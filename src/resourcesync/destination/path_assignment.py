@@ -229,9 +229,9 @@ class PathAssignment:
                 yield row._replace(path=moved.get(uri, path))
 
 
-def owner_of(state: SqliteMirrorState, mapping: PathMapping, path: str) -> str | None:
+def owner_of(state: SqliteMirrorState, mapping: PathMapping | None, path: str) -> str | None:
     """Return the URI whose copy has this path; ``None`` if no copy has it."""
-    for uri in uris_at(mapping, path):
+    for uri in () if mapping is None else uris_at(mapping, path):
         copy = state.copy(uri)
         if copy is not None and copy.path == path:
             return uri

@@ -12,6 +12,7 @@ import msgspec
 
 from resourcesync.destination.deletion import TRASHING
 from resourcesync.destination.options import Dependencies
+from resourcesync.destination.path_assignment import owner_of
 from resourcesync.destination.pending_tasks import RESTORED, pending_delete, quarantine_warning
 from resourcesync.destination.planner import is_restored
 from resourcesync.destination.sync_state import SyncState
@@ -150,10 +151,7 @@ class Trash(msgspec.Struct, kw_only=True):
         return _OCCUPIED if is_there else _NEWER
 
     def _is_of_another(self, row: TrashRow) -> bool:
-        identity = SyncState(self.state).identity
-        base = "" if identity is None else identity.base
-        near = self.state.path_conflicts(base, [row.path], None)
-        return any(path == row.path and self.state.copy(uri) for uri, path in near)
+        return owner_of(self.state, SyncState(self.state).mapping(), row.path) is not None
 
     def _copy(self, row: TrashRow, length: int, digests: str) -> Copy:
         return Copy(

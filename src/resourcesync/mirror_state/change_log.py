@@ -40,11 +40,25 @@ coalesce((SELECT max(rowid) FROM run WHERE mode <> ''), 0)"""
 MAX_AGE_MICROSECONDS: Final = 90 * 86_400 * 1_000_000
 
 _SUSPECT_NOTE: Final = "in-doubt"
-_Before = tuple[int, str]
-"""Length and digests of a copy before its file began to change."""
 
-LogEntry = tuple[MirrorChangeKind, str, str, int, str, str]
-"""Kind, URI, path, length, digests, previous digests."""
+
+class Before(NamedTuple):
+    """A copy before its file began to change."""
+
+    length: int
+    digests: str
+    path: str
+
+
+class _ChangeEntry(NamedTuple):
+    kind: MirrorChangeKind
+    uri: str
+    path: str
+    length: int
+    digests: str
+    previous: str
+    was: str = ""
+
 
 _encode = msgspec.json.Encoder().encode
 
@@ -83,19 +97,19 @@ class ChangeLogWriter:
             if copy.length >= 0:
                 self._pop_suspect(copy.uri)
 
-    def _pop_suspect(self, uri: str) -> _Before | None:
+    def _pop_suspect(self, uri: str) -> Before | None:
         self._suspects.discard(uri)
         self._exposed.discard(uri)
         return self._befores.pop(uri, None)
 
-    def _known(self, uris: Sequence[str]) -> dict[str, _Before]:
+    def _known(self, uris: Sequence[str]) -> dict[str, Before]:
         rows = self._file.rows(
-            tuple[str, int, str],
-            "SELECT uri, length, digests FROM copy"
+            tuple[str, int, str, str],
+            "SELECT uri, length, digests, path FROM copy"
             " WHERE length >= 0 AND uri IN (SELECT value FROM json_each(?))",
             (json.dumps(uris),),
         )
-        return {uri: (length, digests) for uri, length, digests in rows}
+        return {uri: Before(length, digests, path) for uri, length, digests, path in rows}
 
     def _log(self, step: StateTransaction) -> None:
         changed = [*[copy.uri for copy in step.installed], *step.removed]
@@ -106,7 +120,7 @@ class ChangeLogWriter:
         entries = [
             _replaced(copy, befores.pop(copy.uri), was_exposed=copy.uri in self._exposed)
             if copy.uri in befores
-            else ("created", copy.uri, copy.path, copy.length, copy.digests, "")
+            else _ChangeEntry("created", copy.uri, copy.path, copy.length, copy.digests, "")
             for copy in step.installed
         ]
         self._suspects.difference_update([copy.uri for copy in step.installed])
@@ -117,12 +131,11 @@ class ChangeLogWriter:
         now = max(step.now, *[copy.installed for copy in step.installed], 0)
         _append(self._db, entries, now)
 
-    def _removed(self, uri: str) -> LogEntry | None:
+    def _removed(self, uri: str) -> _ChangeEntry | None:
         before = self._pop_suspect(uri)
-        found = self._file.row(tuple[str], "SELECT path FROM copy WHERE uri = ?", (uri,))
-        if before is None or found is None:
+        if before is None:
             return None  # it never existed: its first installation failed
-        return "deleted", uri, found[0], before[0], "", before[1]
+        return _ChangeEntry("deleted", uri, before.path, before.length, "", before.digests)
 
 
 def log_touched(file: SqliteFile, uris: Sequence[str], now: int) -> dict[str, int]:
@@ -135,11 +148,11 @@ def log_touched(file: SqliteFile, uris: Sequence[str], now: int) -> dict[str, in
     )
     if not rows:
         return {}
-    last = _append(file.connection, [("touched", *row, row[3]) for row in rows], now)
+    last = _append(file.connection, [_ChangeEntry("touched", *row, row[3]) for row in rows], now)
     return {row[0]: number for number, row in enumerate(rows, last - len(rows) + 1)}
 
 
-def _append(db: Connection, entries: Sequence[LogEntry], now: int) -> int:
+def _append(db: Connection, entries: Sequence[_ChangeEntry], now: int) -> int:
     last: int = (db.execute("SELECT max(seq) FROM change").fetchone()[0] or 0) + len(entries)
     row = (last, now, len(entries), _encode(entries).decode())
     db.execute("INSERT INTO change VALUES (?,?,?,?)", row)
@@ -147,20 +160,21 @@ def _append(db: Connection, entries: Sequence[LogEntry], now: int) -> int:
     return last
 
 
-def read_befores(file: SqliteFile) -> dict[str, _Before]:
+def read_befores(file: SqliteFile) -> dict[str, Before]:
     """Return the former content of the copies whose files are changing now, by URI."""
-    return file.read_note(_SUSPECT_NOTE, dict[str, _Before]) or {}
+    return file.read_note(_SUSPECT_NOTE, dict[str, Before]) or {}
 
 
-def _replaced(copy: Copy, before: _Before, *, was_exposed: bool) -> LogEntry:
-    length, digests = before
+def _replaced(copy: Copy, before: Before, *, was_exposed: bool) -> _ChangeEntry:
+    length, digests, path = before
     same = length == copy.length and (
         copy.digests == digests or agree(parse_digests(copy.digests), parse_digests(digests))
     )
     if same and was_exposed:
         digests = ""
-    kind: MirrorChangeKind = "touched" if same and not was_exposed else "updated"
-    return kind, copy.uri, copy.path, copy.length, copy.digests, digests
+    was = path if path != copy.path else ""
+    kind: MirrorChangeKind = "touched" if same and not (was or was_exposed) else "updated"
+    return _ChangeEntry(kind, copy.uri, copy.path, copy.length, copy.digests, digests, was)
 
 
 def last_old_change(file: SqliteFile, now: int) -> int:
@@ -278,7 +292,7 @@ class MirrorLogs(SqliteFile):
                 yield from (change for change in reversed(found) if change.uri == uri)
 
     def _changes_in(self, row: _LogRow) -> list[LoggedChange]:
-        entries = self.errors.decode_json(row.changes, list[LogEntry], "changes")
+        entries = self.errors.decode_json(row.changes, list[_ChangeEntry], "changes")
         first = row.last - len(entries) + 1
         return [LoggedChange(seq, row.time, *entry) for seq, entry in enumerate(entries, first)]
 
@@ -365,8 +379,8 @@ class MirrorLogs(SqliteFile):
         """Count the copies that exist only because entries link to them."""
         return self.value(int, "SELECT count(*) FROM copy WHERE uri IN (SELECT uri FROM link)") or 0
 
-    def content_before(self, uri: str) -> tuple[int, str] | None:
-        """Return the former length and digests of a copy whose file is changing now."""
+    def content_before(self, uri: str) -> Before | None:
+        """Return a copy whose file is changing now as it was before."""
         return read_befores(self).get(uri)
 
     def has_entries(self) -> bool:

@@ -32,7 +32,8 @@ class LoggedChange(NamedTuple):
     """One change of the mirror's content.
 
     Numbers rise, and may be left out. For a deletion, ``length`` is that of the deleted copy.
-    Digests are empty for no bytes, and ``previous`` also for unknown ones.
+    Digests are empty for no bytes, and ``previous`` also for unknown ones. ``was`` is the former
+    path of a copy that gave its name to another, or got it back: an update also of the same bytes.
     """
 
     seq: int
@@ -43,6 +44,7 @@ class LoggedChange(NamedTuple):
     length: int
     digests: str
     previous: str
+    was: str = ""
 
 
 class ChangeLogPosition(NamedTuple):

@@ -153,7 +153,8 @@ class MirrorAccount(ResourceAccount):
                 continue  # it has no new links
             last.pop(row.uri, None)
             last[row.uri] = row
-        changes = [builder.change(row) for row in last.values()]
+        changes = [builder.moved_from(row) for row in rows if row.was]
+        changes += map(builder.change, last.values())
         appeared = [row.uri for row in rows if row.kind in _APPEARED]
         if appeared and self._state.has_entries():
             linking = [name for name in self._state.entries_linking(appeared) if name not in last]
@@ -179,6 +180,10 @@ class _EntryBuilder:
         if row.kind == "deleted":
             return self._deleted(row.uri, row.path, row.time)
         return self.updated(row.uri, row.time)
+
+    def moved_from(self, row: LoggedChange) -> Change | None:
+        """Return the end of an address that was the former path of a copy; a later one has it."""
+        return None if self._named else self._deleted(row.uri, row.was, row.time)
 
     def updated(self, uri: str, time: int) -> Change | None:
         """Return a copy as it is now; ``None`` when a later change has it."""

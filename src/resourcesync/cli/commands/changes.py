@@ -115,7 +115,7 @@ def _query(values: Mapping[str, Any], clock: Clock) -> "app.mirror_changes.Chang
 
 
 _SYMBOLS: Final = {"created": "+", "updated": "*", "deleted": "-", "touched": "="}
-_CSV_COLUMNS: Final = ("seq", "time", "change", "uri", "path", "bytes", "hash", "prev_hash")
+_CSV_COLUMNS: Final = ("seq", "time", "change", "uri", "path", "bytes", "hash", "prev_hash", "was")
 
 
 def change_fields(
@@ -129,6 +129,7 @@ def change_fields(
         "uri": uri,
         "known_as": change.uri if uri != change.uri else "",
         "path": change.path,
+        "was": change.was,
         "bytes": change.length,
         "hash": change.digests,
         "prev_hash": change.previous,
@@ -171,6 +172,11 @@ def change_writer(form: str, screen: Screen) -> _WriteChange:
 
 
 def _write_path(change: rows.LoggedChange, *, there: bool, state: SqliteMirrorState) -> None:
-    was_deleted = change.kind == "deleted"
-    if was_deleted is not there and (state.copy(change.uri) is not None) is there:
-        write_text(f"{change.path}\0")
+    if there:
+        copy = state.copy(change.uri)
+        path = change.path if copy is not None and copy.path == change.path else ""
+    else:
+        path = change.path if change.kind == "deleted" else change.was
+        path = "" if path and app.mirror_changes.owner_at(state, path) else path
+    if path:
+        write_text(f"{path}\0")
