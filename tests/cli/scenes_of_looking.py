@@ -1,7 +1,5 @@
 """Scenes of looking at Sources: how they are found, explored and judged."""
 
-from pathlib import Path
-
 from tests.cli.scenes import Scene, scene
 from tests.support.commands.command_line import FILES
 from tests.support.documents.written import written
@@ -104,25 +102,6 @@ def explore_3(at: Scene) -> None:
     del at.source.answers["/resourcelist.xml"]
     at.run(f"resourcesync explore {url}")
     at.run(f"resourcesync validate {url} --live")
-
-
-@scene
-def explore_0_and_5(at: Scene) -> None:
-    url = at.source.url
-    offer_index(at, "/resourcelist.xml")
-    at.run(f"resourcesync explore {url}/resourcelist.xml")
-    at.source.put("/page.xml", b"<html/>", "text/html")
-    at.refuse("explore nowhere.example", f"explore {url}/list.xml", f"explore {url}/page.xml")
-    at.silently(f"resourcesync publish public {URL}")
-    at.run("resourcesync explore public")
-    Path("kept").mkdir()
-    Path("secret.xml").write_text(at.source.answers["/page.xml"].body.decode())
-    for name in ("../secret.xml", "/secret.xml", "https://h.example/kept/../secret.xml"):
-        entry = f"<sitemap><loc>{name}</loc></sitemap>"
-        space = "http://www.sitemaps.org/schemas/sitemap/0.9"
-        text = f'<sitemapindex xmlns="{space}">{entry}</sitemapindex>'
-        Path("kept/index.xml").write_text(text)
-        at.run("resourcesync explore kept/index.xml")
 
 
 @scene

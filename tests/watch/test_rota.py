@@ -116,7 +116,11 @@ def test_every_mirror_has_its_turn_and_one_worker_at_a_time(seed: int, most: int
     every = Every(3_600.0)
     wanted = {
         name: MirrorSchedule(
-            pull=every, audit=Every(20_000.0), hands_over=name != "c", accepts_hints=name == "a"
+            pull=every,
+            audit=Every(20_000.0),
+            hands_over=name != "c",
+            accepts_hints=name == "a",
+            host="" if name == "c" else "h",
         )
         for name in "abc"
     }
@@ -133,6 +137,20 @@ def test_every_mirror_has_its_turn_and_one_worker_at_a_time(seed: int, most: int
         last = life.begins[MirrorJob(mirror=name, kind=JobKind.HAND_OVER)][-1]
         assert life.now - last <= 3_600 * 1.11 + 200
     assert MirrorJob(mirror="c", kind=JobKind.HAND_OVER) not in life.begins
+
+
+def test_the_mirrors_of_one_host_take_turns() -> None:
+    rota = Scheduler(Random(1))
+    hosts = {"a": "h", "b": "h", "c": "i"}
+    table = {name: MirrorSchedule(pull=Every(60.0), host=host) for name, host in hosts.items()}
+    rota.configure(table, {}, at(0))
+    assert [job.mirror for job in rota.begin(at(100), 9, 9)] in (["a", "c"], ["c", "a"])
+    assert rota.preempt(at(100), 7) == []
+    assert rota.next_moment() == inf
+    assert rota.preempt(at(101 + PULL_TURN), 7) == ["a"]  # it had its turn
+    ended = JobOutcome(status=JobStatus.PREEMPTED)
+    rota.record_end(MirrorJob(mirror="a", kind=JobKind.PULL), ended, at(102 + PULL_TURN))
+    assert [job.mirror for job in rota.begin(at(102 + PULL_TURN), 8, 9)] == ["b"]
 
 
 @pytest.mark.parametrize(("age", "due"), [(100, 500), (7_200, 0)], ids=["waits", "is overdue"])

@@ -229,7 +229,9 @@ class ServiceSettings(msgspec.Struct, frozen=True, kw_only=True):
 
     parallel: Annotated[
         int,
-        Setting("Mirrors that are pulled or audited at a time.", _MAIN, whole(1, 100), shown="4"),
+        Setting(
+            "Mirrors pulled or audited at a time, of one host one.", _MAIN, whole(1, 100), shown="4"
+        ),
     ] = 4
     jobs: Annotated[
         int,

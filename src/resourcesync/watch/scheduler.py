@@ -176,12 +176,16 @@ class NextPull(NamedTuple):
 
 
 class MirrorSchedule(msgspec.Struct, frozen=True, kw_only=True):
-    """The configured schedule of one mirror; another program gets its changes if ``hands_over``."""
+    """The configured schedule of one mirror; another program gets its changes if ``hands_over``.
+
+    Of the mirrors of one ``host`` one works at a time: all limits of requests are of that host.
+    """
 
     pull: Timetable
     audit: Timetable | None = None
     hands_over: bool = False
     accepts_hints: bool = False
+    host: str = ""
 
 
 class MirrorHistory(msgspec.Struct, frozen=True, kw_only=True):
@@ -277,6 +281,7 @@ class Scheduler:
         self._rows: dict[str, _ScheduleRow] = {}
         self._left: dict[str, set[JobKind]] = {}
         self._blocked = 0
+        self._crowded: set[str] = set()
         self._is_long_full = False
 
     def configure(
@@ -399,7 +404,8 @@ class Scheduler:
         over = sorted(
             (row.turn_ends, name)
             for name, row in self._rows.items()
-            if row.turn_ends <= now.steady and not row.is_stopping and (row.preemptions or not room)
+            if row.turn_ends <= now.steady and not row.is_stopping
+            if row.preemptions or not room or row.schedule.host in self._crowded
         )
         chosen = [name for _, name in over[: max(self._blocked - stopping, 0)]]
         for name in chosen:
@@ -415,17 +421,20 @@ class Scheduler:
         busy = [row.running for row in self._rows.values()] + list(self._left.values())
         places = room + sum(len(item - {JobKind.HAND_OVER}) for item in busy)
         chosen: list[MirrorJob] = []
-        self._blocked = 0
+        self._blocked, self._crowded, hosts = 0, set(), self._busy_hosts()
         for _, name, kind in self._waiting(now):
             row = self._rows[name]
             is_telling = kind is JobKind.HAND_OVER
             self._is_long_full = self._count_preempted() >= max(places - 1, 1)
             if not row.is_free(kind):
                 continue
-            if left[is_telling] <= 0 or self._must_wait(row, kind):
+            is_crowded = not is_telling and row.schedule.host in hosts
+            if is_crowded or left[is_telling] <= 0 or self._must_wait(row, kind):
+                self._crowded |= {row.schedule.host} if is_crowded else set()
                 self._blocked += not is_telling
                 continue
             left[is_telling] -= 1
+            hosts |= {row.schedule.host} - {""} if not is_telling else set()
             row.running.add(kind)
             row.began[kind] = now.steady
             row.hinted = row.hinted and kind is not JobKind.PULL
@@ -451,8 +460,13 @@ class Scheduler:
     def _must_wait(self, row: _ScheduleRow, kind: JobKind) -> bool:
         return self._is_long_full and kind is JobKind.PULL and row.preemptions > 0
 
+    def _busy_hosts(self) -> set[str]:
+        rows = self._rows.values()
+        return {row.schedule.host for row in rows if not row.is_free(JobKind.PULL)} - {""}
+
     def next_moment(self, *, work: bool = True, tell: bool = True) -> float:
         """Return the time, by the steady clock, of the next job; ``inf`` when none is due."""
+        hosts = self._busy_hosts()
         return min(
             (
                 _begin_moment(row, kind, due)
@@ -460,6 +474,7 @@ class Scheduler:
                 for kind, due in row.due.items()
                 if row.is_free(kind) and (tell if kind is JobKind.HAND_OVER else work)
                 if not self._must_wait(row, kind)
+                if kind is JobKind.HAND_OVER or row.schedule.host not in hosts
             ),
             default=inf,
         )

@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
 from typing import Final
+from urllib.parse import urlsplit
 
 import msgspec
 from msgspec import structs
@@ -93,13 +94,15 @@ class WatchSettings(msgspec.Struct, frozen=True, kw_only=True):
         share = sample.percent / 100 if sample is not None and sample.percent else 1.0
         share, oldest_first = min(share, 1.0), schedule.audit_oldest_first
         is_whole = schedule.audit_method == "lists" or (share >= 1 and not oldest_first)
+        target = self._with_job_share(chosen.target(name))
         return WatchedMirror(
-            target=self._with_job_share(chosen.target(name)),
+            target=target,
             wanted=MirrorSchedule(
                 pull=self._timetable(name, schedule),
                 audit=Every(schedule.audit_every) if schedule.audit_every else None,
                 hands_over=bool(schedule.on_change),
                 accepts_hints=schedule.push,
+                host=urlsplit(target.options.moved or target.address or "").netloc.lower(),
             ),
             on_change=schedule.on_change,
             limit=schedule.on_change_limit,
