@@ -37,12 +37,14 @@ def open_root(root: Path) -> int:
 
 def listing_error(path: str, error: OSError) -> StorageError:
     """Return the error for a folder that cannot be listed."""
-    return StorageError(
-        f"the folder {path!r} cannot be read: {error.strerror}",
-        evidence=(("kept", "nothing was published; what is public is as it was"),),
-        hint="make it readable, or exclude it",
-        code="unreadable-folder",
-    )
+    reason = f"the folder {path!r} cannot be read: {error.strerror}"
+    return unlisted_error(reason, "make it readable, or exclude it")
+
+
+def unlisted_error(reason: str, hint: str) -> StorageError:
+    """Return the error that some originals cannot be listed, so none may be called deleted."""
+    kept = "nothing was published; what is public is as it was"
+    return StorageError(reason, evidence=(("kept", kept),), hint=hint, code="unreadable-folder")
 
 
 class ScannedFolder:
