@@ -187,7 +187,7 @@ def codings() -> Iterator[Way]:
 
 def redirects(origin: str, forbidden: str) -> Iterator[Way]:
     for name, location, code, words in (
-        ("redirect-loop", f"{origin}/bad/redirect-loop", "redirect", "redirects too often"),
+        ("redirect-loop", f"{origin}/bad/redirect-loop", "location", "redirects too often"),
         ("redirect-private", f"{forbidden}/secret", "redirect", "127.0.0.2"),
         ("redirect-metadata", "http://169.254.169.254/latest", "redirect", "169.254.169.254"),
         ("redirect-file", "file:///etc/passwd", "redirect", "file:///etc"),
