@@ -99,6 +99,34 @@ def test_a_disk_without_a_free_byte_is_named_as_the_cause_and_the_trash_can_be_e
     assert trash.stdout.startswith("Emptied   1 file, ")
 
 
+def test_a_copy_that_could_not_be_replaced_is_still_known_by_its_hash(
+    small_disk: Path, tmp_path: Path
+) -> None:
+    tree, application, mirror = tmp_path / "tree", LateApplication(), small_disk / "mirror"
+    (tree / "o").mkdir(parents=True)
+    (tree / "o/a.txt").write_text("before")
+    with ServerThread(application) as server:
+        publish = ("publish", str(tree), "--url", server.uri)
+        assert command(*publish, home=tmp_path).returncode == 0
+        application.application = find_tree(tree).application(SystemClock())
+        assert command("pull", server.uri, str(mirror), home=tmp_path).returncode == 0
+        for name in ("a", "new"):
+            (tree / f"o/{name}.txt").write_text("changed")
+        assert command(*publish, home=tmp_path).returncode == 0
+        held = ["mount", "--bind", "-o", "ro", str(mirror / "o"), str(mirror / "o")]
+        subprocess.run(held, check=True)
+        try:
+            assert command("pull", str(mirror), home=tmp_path).returncode == 8
+        finally:
+            subprocess.run(["umount", str(mirror / "o")], check=True)
+
+        why = command("why", str(mirror), "o/a.txt", home=tmp_path)
+
+    assert "altered" not in why.stdout
+    assert "suspect" not in why.stdout
+    assert "1 by date" not in command("status", str(mirror), home=tmp_path).stdout
+
+
 def test_publishing_on_a_full_disk_leaves_the_old_documents_and_heals(
     small_disk: Path, tmp_path: Path
 ) -> None:

@@ -1,6 +1,7 @@
 """Commit of fetched resources in groups: files durable first, then one state transaction."""
 
 from collections.abc import Mapping
+from contextlib import suppress
 from types import MappingProxyType
 from typing import Final
 
@@ -24,6 +25,10 @@ _PROGRESS_SECONDS: Final = 1.0
 _MAX_FAILURES: Final = 1_000
 _MAX_QUARANTINE_WARNINGS: Final = 100
 _SIGNATURE: Final = rows.Copy._fields.index("signature")
+
+
+def _worse(known: StorageError | None, other: StorageError) -> StorageError:
+    return other if known is None or isinstance(other, DiskFullError) else known
 
 
 class StagedResource(msgspec.Struct):
@@ -264,13 +269,21 @@ class CommitBatch:
                 refused[ready.copy.uri] = befores.get(ready.copy.uri)
                 self.add_failure(ready.fetch, result.code, result.message, 1)
             else:
-                broken = result if broken is None or isinstance(result, DiskFullError) else broken
+                broken = _worse(broken, result)
+                before = befores.get(ready.copy.uri)
+                if self._is_untouched(ready.copy.path, before):
+                    refused[ready.copy.uri] = before
         self._commit(installed, refused)
         for ready in installed:
             if ready.counts:
                 self._count(ready)
         if broken is not None:
             raise broken
+
+    def _is_untouched(self, path: str, before: rows.Copy | None) -> bool:
+        with suppress(StorageError):
+            return self._copies.signature(path) == (before and before.signature)
+        return False
 
     def _without_shared(self, staged: list[StagedResource]) -> list[StagedResource]:
         """Return what to install; an answer that would replace many copies replaces none."""
