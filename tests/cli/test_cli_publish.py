@@ -65,9 +65,7 @@ def test_what_was_moved_and_linked_back_is_kept_as_published_until_it_is_exclude
 
     assert run(publish) == 8
 
-    assert f"fix    copy what it leads to in its place, or leave it out: --exclude /{place}" in (
-        said.readouterr().err
-    )
+    assert f"or leave it out: --exclude /{place}" in said.readouterr().err
     assert "/gone.txt" in (tree / "resourcesync/resourcelist.xml").read_text()
     assert run([*publish, "--exclude", f"/{place}"]) == 0
     changes = (tree / "resourcesync/changelist.xml").read_text()
@@ -342,6 +340,17 @@ def test_a_source_of_an_older_version_is_as_that_version_says(version: str, tmp_
 
     assert run(["validate", str(tree), "--profile", f"rs-{version}", "--fail-on", "warning"]) == 0
     assert run(["validate", str(tree), "-q"]) == (0 if version == "1.0" else 1)
+
+
+def test_the_command_that_begins_anew_gives_the_address_that_only_the_catalogue_had(
+    tree: Path, said: Said
+) -> None:
+    assert run(["publish", str(tree), "--url", URL, "-q"]) == 0
+    shutil.rmtree(tree / ".resourcesync")
+    assert run(["status", str(tree)]) == 8
+    _, command = said.readouterr().err.replace("https://HOST", URL).split("anew: resourcesync ")
+
+    assert run(command.splitlines()[0].split()) == 0
 
 
 def test_what_publish_can_be_given_is_a_key_of_its_table_but_for_what_one_run_does() -> None:
