@@ -54,10 +54,7 @@ class PathFilter:
         self._chooses = bool(selection.include or selection.exclude)
 
     def exclude_hint(self, name: str) -> str:
-        """Return how to publish what is not in the tree, or to leave it out for good.
-
-        New values of an option replace those of before.
-        """
+        """Return how to publish or exclude what is elsewhere; new globs replace those of before."""
         globs = [*self._excluded, f"/{escape(name)}"]
         options = " ".join(f"--exclude {shlex.quote(each)}" for each in globs)
         return f"copy what it leads to in its place, or leave it out: {options}"

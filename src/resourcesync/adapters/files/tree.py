@@ -24,9 +24,9 @@ from resourcesync.adapters.files.folders import (
     SiblingCache,
     grouped_keys,
     listing_error,
+    moved_error,
     open_root,
     resolve_link,
-    unlisted_error,
 )
 from resourcesync.adapters.files.selection import (
     LEFT_OUT,
@@ -367,10 +367,7 @@ class FileTreeOriginals(Originals):
         return text if is_same else ""
 
     def check_gone(self, uri: str) -> None:
-        """Raise a ``StorageError`` if a file may be behind a link or a mount that is not followed.
-
-        What becomes of such a file is the operator's decision: it is gone once it is excluded.
-        """
+        """Raise an error if a file may be behind a link or a mount, and is not excluded."""
         names, judge = self._names(uri), self._judge
         if names is None or judge.exclusion_of_path(names) is not None:
             return
@@ -384,9 +381,9 @@ class FileTreeOriginals(Originals):
                         return
                     if end == len(names):
                         os.stat(path, dir_fd=root)  # else it leads nowhere
-                    raise _moved_error(path, "a symbolic link", judge.exclude_hint(path))
+                    raise moved_error(path, "a symbolic link", judge.exclude_hint(path))
                 if found.st_dev != device:
-                    raise _moved_error(path, _OTHER_DISK, judge.exclude_hint(f"{path}/"))
+                    raise moved_error(path, _OTHER_DISK, judge.exclude_hint(f"{path}/"))
 
     def locate(self, uri: str) -> str | None:
         """Return the path below the root that a URI stands for, as far as that is published.
@@ -495,10 +492,6 @@ def _open_file(root: int, names: tuple[str, ...]) -> int:
 def _signature(found: os.stat_result) -> str:
     # Writers can set the mtime back, as cp -p and rsync -t do, but never the ctime.
     return f"{found.st_size}:{found.st_mtime_ns}:{found.st_ino}:{found.st_ctime_ns}"
-
-
-def _moved_error(path: str, now: str, hint: str) -> StorageError:
-    return unlisted_error(f"{path!r}, which has published files, is {now} now", hint)
 
 
 def _unreadable(path: str, error: OSError) -> StorageError:

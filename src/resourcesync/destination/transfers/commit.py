@@ -27,10 +27,6 @@ _MAX_QUARANTINE_WARNINGS: Final = 100
 _SIGNATURE: Final = rows.Copy._fields.index("signature")
 
 
-def _worse(known: StorageError | None, other: StorageError) -> StorageError:
-    return other if known is None or isinstance(other, DiskFullError) else known
-
-
 class StagedResource(msgspec.Struct):
     """Resource with verified bytes that waits for its group.
 
@@ -240,18 +236,15 @@ class CommitBatch:
         self._opened_at = self._clock.monotonic()  # first: an exception here must lose nothing
         group, self._group = self._group, []
         staged = self._without_shared([ready for ready in group if ready.staged is not None])
-        befores: dict[str, rows.Copy | None] = {}
-        if staged:
-            # After a kill in the middle it is unknown which files are old and which new.
-            befores = {
-                ready.copy.uri: self._state.copy(ready.copy.uri)
-                for ready in staged
-                if ready.fetch.before is not None
-            }
-            suspects = [(befores and befores.get(ready.copy.uri)) or ready.copy for ready in staged]
-            self._state.commit(
-                rows.StateTransaction(suspect=[planner.as_unknown(copy) for copy in suspects])
-            )
+        # After a kill in the middle it is unknown which files are old and which new.
+        befores = {
+            ready.copy.uri: self._state.copy(ready.copy.uri)
+            for ready in staged
+            if ready.fetch.before is not None
+        }
+        suspects = [befores.get(ready.copy.uri) or ready.copy for ready in staged]
+        unknown = tuple(map(planner.as_unknown, suspects))
+        self._state.commit(rows.StateTransaction(suspect=unknown))
         results = self._copies.install([_installation_of(ready) for ready in staged])
         moment = self.now() if staged else 0  # one reading of the clock for a group
         self._report_quarantined()
@@ -269,7 +262,7 @@ class CommitBatch:
                 refused[ready.copy.uri] = befores.get(ready.copy.uri)
                 self.add_failure(ready.fetch, result.code, result.message, 1)
             else:
-                broken = _worse(broken, result)
+                broken = result if isinstance(result, DiskFullError) else broken or result
                 before = befores.get(ready.copy.uri)
                 if self._is_untouched(ready.copy.path, before):
                     refused[ready.copy.uri] = before
