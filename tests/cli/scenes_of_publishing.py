@@ -175,8 +175,7 @@ def serve_refuses(at: Scene) -> None:
 @scene
 def catalogue_2(at: Scene) -> None:
     base = "https://h.example/"
-    lines = Path("all.ndjson")
-    lines.write_text(f'{{"uri":"{base}a"}}\n')
+    Path("all.ndjson").write_text(f'{{"uri":"{base}a"}}\n')
     at.silently("resourcesync catalogue import c.db all.ndjson")
     for words in (
         "catalogue post c.db --add",

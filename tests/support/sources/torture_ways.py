@@ -105,10 +105,7 @@ def server_errors() -> Iterator[Way]:
     yield Way(name="hurried-once", answers=(answer("429 Slow", Retry_After="1"), good()))
     yield Way(name="retry-nonsense", answers=(answer("503 Busy", Retry_After="soon"), good()))
     yield Way(
-        name="busy",
-        answers=(answer("503 Busy", Retry_After="1"),),
-        code="unavailable",
-        words="503",
+        name="busy", answers=(answer("503 Busy", Retry_After="1"),), code="unavailable", words="503"
     )
 
 
