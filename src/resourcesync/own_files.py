@@ -26,6 +26,14 @@ from resourcesync.model.own_names import OWN_FOLDER
 _NO_FOLDER_SYNC: Final = frozenset({errno.EINVAL, errno.ENOTSUP})
 
 
+def is_read_only(path: Path | str) -> bool:
+    """True if the file system of a path is mounted read-only."""
+    try:
+        return bool(os.statvfs(path).f_flag & os.ST_RDONLY)
+    except OSError:
+        return False
+
+
 def sync_folder(folder: int) -> None:
     """Make the names in a folder durable."""
     try:

@@ -16,7 +16,7 @@ from urllib.parse import quote
 import msgspec
 
 from resourcesync import errors
-from resourcesync.own_files import check_database, make_folder, sync_name
+from resourcesync.own_files import check_database, is_read_only, make_folder, sync_name
 
 Connection = sqlite3.Connection
 """A connection to a SQLite file."""
@@ -374,11 +374,7 @@ def _connect(
 
 def _is_unchangeable(path: Path) -> bool:
     """True if nobody can write a file, or make one beside it, and it has no log."""
-    try:
-        is_read_only = os.statvfs(path).f_flag & os.ST_RDONLY
-        return bool(is_read_only) and not path.with_name(f"{path.name}-wal").exists()
-    except OSError:
-        return False
+    return is_read_only(path) and not os.path.lexists(f"{path}-wal")
 
 
 @contextmanager

@@ -208,8 +208,7 @@ def test_lines_that_can_be_read_only_once_end_with_an_error_and_the_next_ones_ar
         (8, b'{"uri": "%sb"}\n'),
         (0, b'{"uri": "%sb"}\n'),
     ):
-        stream = BytesIO(lines % BASE.encode())
-        monkeypatch.setattr("sys.stdin", TextIOWrapper(stream))
+        monkeypatch.setattr("sys.stdin", TextIOWrapper(BytesIO(lines % BASE.encode())))
         assert run(command) == code
         if not Path("c.db").exists():
             os.symlink(".resourcesync/catalogue.db", "c.db")

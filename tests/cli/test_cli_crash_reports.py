@@ -34,8 +34,7 @@ def state(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
 
 
 def report_of(error: Exception, arguments: list[str]) -> str:
-    problem = write_crash_report(error, arguments)
-    evidence = dict(problem.evidence)
+    evidence = dict(write_crash_report(error, arguments).evidence)
     return Path(evidence["report"]).read_text("utf-8") + evidence["error"]
 
 

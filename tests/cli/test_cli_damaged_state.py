@@ -114,8 +114,7 @@ def faults(mirror: Path, tmp_path: Path, said: Said, sql: str, *values: object) 
             db.execute(sql, values)
     before = contents(folder)
     for parts in COMMANDS:
-        command = [{"M": str(folder), "W": uri}.get(part, part) for part in parts]
-        code = run(command)
+        code = run([{"M": str(folder), "W": uri}.get(part, part) for part in parts])
         told = said.readouterr()
         is_error = code == ExitCode.LOCAL and "state" in told.err and "fix " in told.err
         if not is_error and (code not in GOOD or "Traceback" in told.err):

@@ -49,6 +49,29 @@ def test_a_refused_run_keeps_a_catalogue_that_another_input_filled(
     assert run(["publish", f"ndjson:{tmp_path}/all.ndjson", "--out", str(twin)]) == 0
 
 
+@pytest.mark.parametrize("place", ["b", "c.txt"])
+def test_what_was_moved_and_linked_back_is_kept_as_published_until_it_is_excluded(
+    place: str, tree: Path, said: Said
+) -> None:
+    (tree / "b").mkdir()
+    for name in ("b/1.txt", "c.txt", "gone.txt"):
+        (tree / name).write_text(name)
+    publish = ["publish", str(tree), "-q"]
+    assert run([*publish, "--url", URL, "--include", "*.txt"]) == 0
+    (tree / place).rename(tree.parent / "elsewhere")
+    (tree / place).symlink_to(tree.parent.absolute() / "elsewhere")
+    (tree / "gone.txt").unlink()
+    said.readouterr()
+
+    assert run(publish) == 8
+
+    assert f"or leave it out: --exclude /{place}" in said.readouterr().err
+    assert "/gone.txt" in (tree / "resourcesync/resourcelist.xml").read_text()
+    assert run([*publish, "--exclude", f"/{place}"]) == 0
+    changes = (tree / "resourcesync/changelist.xml").read_text()
+    assert changes.count('change="deleted"') == 2
+
+
 def test_the_catalogue_may_be_outside_a_folder_that_is_emptied(tree: Path, said: Said) -> None:
     arguments = ["publish", "public", "--state", "state"]
     assert run([*arguments, "--url", "https://museum.example", "--versions"]) == 0
@@ -317,6 +340,17 @@ def test_a_source_of_an_older_version_is_as_that_version_says(version: str, tmp_
 
     assert run(["validate", str(tree), "--profile", f"rs-{version}", "--fail-on", "warning"]) == 0
     assert run(["validate", str(tree), "-q"]) == (0 if version == "1.0" else 1)
+
+
+def test_the_command_that_begins_anew_gives_the_address_that_only_the_catalogue_had(
+    tree: Path, said: Said
+) -> None:
+    assert run(["publish", str(tree), "--url", URL, "-q"]) == 0
+    shutil.rmtree(tree / ".resourcesync")
+    assert run(["status", str(tree)]) == 8
+    _, command = said.readouterr().err.replace("https://HOST", URL).split("anew: resourcesync ")
+
+    assert run(command.splitlines()[0].split()) == 0
 
 
 def test_what_publish_can_be_given_is_a_key_of_its_table_but_for_what_one_run_does() -> None:

@@ -134,8 +134,7 @@ def test_what_fails_while_it_watches_is_told_and_tried_again(
     with meanwhile(is_done):
         assert run(["publish", "told:one", *URL, "--watch", "-o", "every=1s", "--json"]) == 0
 
-    found = rows(said)
-    pauses = [row["message"] for row in found if row["type"] == "warning"]
+    pauses = [row["message"] for row in rows(said) if row["type"] == "warning"]
     assert pauses[0] == "it does not answer; next try in 0.05 s"
     assert pauses[1] == "it does not answer; next try in 0.1 s"
 

@@ -49,6 +49,25 @@ def test_a_repair_names_the_damage_that_only_a_later_audit_found(spoilt: str, sa
     assert step == "  next   run it again: resourcesync pull museum"
 
 
+@pytest.mark.parametrize("way", ["pull museum --include /objects/000* --prune", "repair --delete"])
+def test_status_names_the_command_that_releases_what_was_held(
+    way: str, museum: str, source: TinySource, said: Said
+) -> None:
+    if way.startswith("repair"):
+        source.offer(dict(list(FILES.items())[:10]), at=LATER)
+        assert run(["pull", museum, "--max-delete", "50%"]) == 0
+        assert run(["trash", "restore", museum, "--all"]) == 0
+        way = f"repair {museum} --delete"
+    assert run([*way.split(), "--max-delete", "1"]) == 7
+    said.readouterr()
+    run(["status", museum])
+    (named,) = re.findall("if this is intended: resourcesync (.+)", said.readouterr().out)
+
+    assert run(named.split()) == 0
+
+    assert len(list(Path(museum, "objects").iterdir())) == 10
+
+
 @pytest.fixture
 def edited(museum: str, source: TinySource, said: Said) -> str:
     """A mirror whose last pull could not delete a copy, since it was changed here."""
@@ -193,8 +212,7 @@ def test_what_why_advises_mends_damage_that_leaves_size_and_time(
 def test_a_file_may_be_named_as_the_shell_names_it(
     museum: str, said: Said, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    path = Path(museum, ONE[1:])
-    here = path.resolve()
+    here = Path(museum, ONE[1:]).resolve()
     names = [str(here), f"museum{ONE}", f"./museum{ONE}", f"{Path.cwd().name}/../museum{ONE}"]
     Path(Path.cwd().name).mkdir()
     for name in names:

@@ -82,8 +82,7 @@ COMMANDS = [
 def test_who_may_use_an_address_is_in_no_output_and_no_log(
     command: list[str], user: str, how: tuple[str, ...], said: Said
 ) -> None:
-    address = f"http://{user}@127.0.0.1:1/x?a=1"
-    arguments = [part.format(address) for part in command]
+    arguments = [part.format(f"http://{user}@127.0.0.1:1/x?a=1") for part in command]
 
     assert run([*arguments, *how, "--log-file", "run.log"]) in {2, 4}
 

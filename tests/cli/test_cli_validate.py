@@ -392,8 +392,7 @@ def test_a_dump_of_this_machine_is_judged_with_its_packages_wherever_it_is_named
     dumped: Path, said: Said
 ) -> None:
     dump, package = found(dumped, "changedump.xml"), found(dumped, "changedump-*.zip")
-    damaged = package.read_bytes()[:-1]
-    package.write_bytes(damaged)
+    package.write_bytes(package.read_bytes()[:-1])
     assert run(["validate", str(dump)]) == 1
     assert {code("RM10"), code("RD07")} == set(codes(said.readouterr().out))
 

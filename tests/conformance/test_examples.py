@@ -93,10 +93,7 @@ MAPS: Final = f"{MUSEUM}/maps"
 
 def test_the_documents_in_an_archive_keep_their_own_times() -> None:
     assert ours("archives", "resource-list-archive").entries == [
-        Part(
-            uri=f"{MAPS}/old/resourcelist-{year}.xml",
-            at=datetime(year, 3, 4, 6, 30, tzinfo=UTC),
-        )
+        Part(uri=f"{MAPS}/old/resourcelist-{year}.xml", at=datetime(year, 3, 4, 6, 30, tzinfo=UTC))
         for year in (2021, 2022, 2023)
     ]
     assert ours("archives", "change-dump-archive").entries[1] == Part(
@@ -117,10 +114,7 @@ def test_a_capability_list_may_offer_archives() -> None:
 # --- 0.9 ---------------------------------------------------------------------------------------
 
 # Excerpts that show nothing by which 0.9 could be told from what came later.
-ALIKE: Final = {
-    "closed-change-list": Dialect.V1_0,
-    "small-capability-list": Dialect.V1_1,
-}
+ALIKE: Final = {"closed-change-list": Dialect.V1_0, "small-capability-list": Dialect.V1_1}
 FORGIVEN: Final = {"time-from", "relation-old", "capability-spelled", "hash-invalid"}
 
 

@@ -93,8 +93,7 @@ class Life:
 
     def expected(self) -> dict[str, bytes]:
         """What is listed, and what that links to and can be had."""
-        contents = self.world.source.originals.contents()
-        found = dict(contents)
+        found = dict(self.world.source.originals.contents())
         for name in self.links:
             for target in self.links[name]:
                 if target in self.asides:

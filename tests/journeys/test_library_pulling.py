@@ -103,8 +103,7 @@ def test_the_sitemaps_that_robots_names_are_read_as_one_list(source: TinySource)
 
 
 def test_a_part_without_an_address_is_our_own_error(source: TinySource) -> None:
-    text = source.answers["/resourcelist.xml"].body.decode()
-    head, _, _ = text.partition("<url>")
+    head, _, _ = source.answers["/resourcelist.xml"].body.decode().partition("<url>")
     index = head.replace("urlset", "sitemapindex")
     broken = f"{index}<sitemap><loc>http://[</loc></sitemap></sitemapindex>"
     source.put("/resourcelist.xml", broken.encode(), "application/xml")

@@ -38,8 +38,7 @@ def offer(world: World[PublishedSource], *entries: str) -> None:
     others = [
         entry(f"{number}.html") for number in range(30) if BASE + f"{number}.html" in served(world)
     ]
-    at = format_w3c(world.clock.now())
-    body = listed("resourcelist", at, [*others, *entries])
+    body = listed("resourcelist", format_w3c(world.clock.now()), [*others, *entries])
     world.network.answers[LIST] = Answer(body=body)
 
 

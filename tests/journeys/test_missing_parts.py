@@ -170,8 +170,7 @@ def test_audit_repair_and_why_go_on_with_the_other_parts(
     assert [finding.uri for finding in audit.findings] == [BASE + "1/a.html"]
     assert (audit.listed, audit.extra, audit.in_sync) == (4, 0, False)
     assert (repaired.updated, repaired.deleted, repaired.state) == (1, 0, MirrorState.BEHIND)
-    idle = site.repair(source=SITEMAP)
-    told = (repaired, idle, site.status())
+    told = (repaired, site.repair(source=SITEMAP), site.status())
     assert audit.unread == 1
     assert [(each.faults.unread, each.listed.refused) for each in told] == [(1, 1)] * 3
     assert site.in_sync()

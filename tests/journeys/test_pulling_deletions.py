@@ -263,12 +263,10 @@ def test_a_deletion_without_a_copy_is_done_and_not_held(world: World[PublishedSo
 
 def cut_list(world: World[PublishedSource], kept: int, *, at: bool = True) -> None:
     """Serve a Resource List that is well-formed, and has lost most of its entries."""
-    answer = world.source.honest(RESOURCE_LIST)
-    head, *entries = answer.body.decode().split("<url>")
+    head, *entries = world.source.honest(RESOURCE_LIST).body.decode().split("<url>")
     if at:  # as if it had just been made
         world.clock.advance(seconds=60)
-        moment = format_w3c(world.clock.now())
-        head = re.sub(r'at="[^"]*"', f'at="{moment}"', head)
+        head = re.sub(r'at="[^"]*"', f'at="{format_w3c(world.clock.now())}"', head)
     body = "<url>".join([head, *entries[:kept]])
     end = "" if body.rstrip().endswith("</urlset>") else "</urlset>"
     world.network.answers[RESOURCE_LIST] = Answer(body=(body + end).encode())

@@ -191,8 +191,7 @@ def test_a_package_that_is_not_the_one_of_its_dump_is_not_opened(
 def test_a_package_that_comes_cut_short_is_asked_for_once_more_past_all_caches(
     world: World[DumpSource], *, heals: bool
 ) -> None:
-    told = many(100)
-    body = zipped(told)
+    body = zipped(many(100))
     world.source.dump(Packed(name="0.zip", body=body))
     asked: list[bool] = []
 

@@ -368,8 +368,7 @@ def test_a_list_whose_parts_are_being_written_takes_no_copy_away(
     world.source.wait_until(6 * DAY + 12 * 3600)
     assert world.pull(RESOURCE_LIST).state is MirrorState.IN_SYNC
     world.source.written.contents["!new.html"] = "new"
-    shifted = ["!new.html", *names]
-    first = ("1.xml", day(8, "03:00:00"), shifted[:15])
+    first = ("1.xml", day(8, "03:00:00"), ["!new.html", *names][:15])
     serve_parts(world, at, [first, old[1]], announces=False)
     world.source.wait_until(7 * DAY + 3 * 3600 + 120)
 

@@ -107,8 +107,7 @@ def test_an_annex_is_a_distribution_of_its_own(tmp_path: Path) -> None:
 
 def test_the_page_of_the_project_has_links_that_work_there(built: Path) -> None:
     page = metadata(built)
-    text = str(page.get_payload())
-    links = re.findall(r"\]\(([^)]+)\)", text)
+    links = re.findall(r"\]\(([^)]+)\)", str(page.get_payload()))
     base = f"/blob/v{VERSION}/"
 
     assert len(links) > 20

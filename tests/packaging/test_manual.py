@@ -10,10 +10,7 @@ from tests.support.commands.run import program
 
 MANUAL = Path(__file__).parents[2] / "share" / "man"
 PAGES = sorted(MANUAL.rglob("*.?"))
-CHECKS = {
-    "groff": ["groff", "-ww", "-man", "-Tutf8"],
-    "mandoc": ["mandoc", "-Tlint", "-Wwarning"],
-}
+CHECKS = {"groff": ["groff", "-ww", "-man", "-Tutf8"], "mandoc": ["mandoc", "-Tlint", "-Wwarning"]}
 UNKNOWN_DATE = "missing date"  # a page is made again with each change of the program
 
 

@@ -13,10 +13,7 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from resourcesync.documents.packages.manifest_agreement import check_manifest
-from resourcesync.documents.packages.planning import (
-    ManifestEntry,
-    plan_packages,
-)
+from resourcesync.documents.packages.planning import ManifestEntry, plan_packages
 from resourcesync.documents.packages.zip_writer import write_package
 from resourcesync.documents.writer import write
 from resourcesync.errors import PackageError

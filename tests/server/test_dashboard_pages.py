@@ -70,8 +70,7 @@ def test_what_a_source_writes_is_text_in_every_page(text: str) -> None:
 
 @given(HOSTILE)
 def test_markup_says_exactly_the_text_that_was_given(text: str) -> None:
-    made = tag("p", text, title=text)
-    parsed = ET.fromstring(made)
+    parsed = ET.fromstring(tag("p", text, title=text))
     assert (parsed.text or "", parsed.get("title")) == (formatting.escape(text),) * 2
 
 

@@ -296,8 +296,7 @@ def test_the_application_lives_and_ends_with_its_server(app: ASGIApp) -> None:
 
 @pytest.fixture
 def served(tmp_path: Path) -> ServedSource:
-    root = plant(tmp_path / "tree")
-    return served_source(root)
+    return served_source(plant(tmp_path / "tree"))
 
 
 def make(served: ServedSource, **mounts: ASGIApp) -> Application:

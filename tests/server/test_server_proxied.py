@@ -48,8 +48,7 @@ def server(tree: Path) -> Iterator[ServerThread]:
     publish_tree(tree, {"url": "https://museum.example/"}, clock=SystemClock())
     late = LateApplication()
     with ServerThread(late, limits=IMPATIENT) as server:
-        found = find_tree(tree)
-        late.application = found.application(SystemClock())
+        late.application = find_tree(tree).application(SystemClock())
         yield server
 
 

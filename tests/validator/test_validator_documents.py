@@ -115,8 +115,7 @@ LATER_PACKAGE = urlset(
     UP,
     f'<rs:md capability="changedump-manifest" from="{BORDER}" until="2026-03-03T00:00:00Z"/>',
     url(
-        "b",
-        '<rs:md change="created" datetime="2026-03-02T01:00:00Z" type="text/html" path="/b"/>',
+        "b", '<rs:md change="created" datetime="2026-03-02T01:00:00Z" type="text/html" path="/b"/>'
     ),
 )
 

@@ -134,8 +134,7 @@ def test_a_comment_of_many_megabytes_takes_little_memory() -> None:
         yield b"-->" + tail
 
     tracemalloc.start()
-    opened = read(CountingStream(pieces()), uri="u")
-    found = uris(opened.entries())
+    found = uris(read(CountingStream(pieces()), uri="u").entries())
     findings = list(Examination(pieces(), uri="u"))
     _, peak = tracemalloc.get_traced_memory()
     tracemalloc.stop()

@@ -83,8 +83,7 @@ def test_a_delivery_is_known_by_its_callback_and_not_by_its_links(
 def test_a_signature_that_is_sent_twice_is_none(world: SubscriberAndHubs, uri: str) -> None:
     active = world.subscribed()
     world.clock.sleep(60)
-    value = sign(active.secret, BODY)
-    field = f"X-Hub-Signature: {value}\r\n".encode()
+    field = f"X-Hub-Signature: {sign(active.secret, BODY)}\r\n".encode()
 
     reply = raw(f"{uri}{active.token}", field * 2 + b"Content-Length: %d" % len(BODY), BODY)
     assert b" 202 " in reply.splitlines()[0]
@@ -103,8 +102,7 @@ def raw(uri: str, fields: bytes, body: bytes) -> bytes:
 def test_a_delivery_that_is_too_long_is_refused_whether_it_says_so_or_not(
     world: SubscriberAndHubs, uri: str
 ) -> None:
-    active = world.subscribed()
-    callback = f"{uri}{active.token}"
+    callback = f"{uri}{world.subscribed().token}"
     assert b" 413 " in raw(callback, b"Content-Length: 1048577", b"")
     [found] = world.subscriber.reports()
     assert found.refusals == ((DeliveryFault.SIZE, 1),)

@@ -118,8 +118,7 @@ def test_a_hub_takes_the_notifications_of_the_address_that_was_published_last(ro
 
 def test_a_hub_that_is_not_below_the_tree_cannot_be_served(tmp_path: Path) -> None:
     (tmp_path / "a.txt").write_text("a")
-    base = "https://museum.example/"
-    chosen = {"url": base, "hubs": ("https://hub.example/",)}
+    chosen = {"url": "https://museum.example/", "hubs": ("https://hub.example/",)}
     trees.publish_tree(tmp_path, chosen, clock=SystemClock())
     with pytest.raises(ConfigurationError, match="no hub at this address"):
         applications.find_tree(tmp_path).own_hub(SystemClock())

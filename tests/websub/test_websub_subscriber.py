@@ -445,8 +445,7 @@ def test_another_callback_is_told_to_the_hub_at_once_and_the_old_one_counts_mean
     world: SubscriberAndHubs,
 ) -> None:
     active = world.subscribed()
-    again = world.restarted("https://elsewhere.example/hooks")
-    again.tick()
+    world.restarted("https://elsewhere.example/hooks").tick()
 
     assert [form["hub.callback"].rpartition("/")[0] for form in world.hubs.forms()] == [
         "https://aggregator.example/push",

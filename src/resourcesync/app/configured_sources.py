@@ -67,11 +67,14 @@ class ConfiguredSource(msgspec.Struct, frozen=True, kw_only=True):
         folders = (Path(self.path if out is None else str(out.value)), catalogue.parent.parent)
         traces = () if has_catalogue else map(app.mirror_home.trace_of_source, folders)
         if trace := next(filter(None, traces), None):
+            again = f"resourcesync publish {quoted(self.name, 'DIR')}"
+            if "url" not in self.settings:  # the catalogue had it
+                again = app.trees.first_command(self.name)
             raise StateError(
                 f"the catalogue of {self.name} is missing",
                 evidence=(("tried", f"{catalogue}: not found"), ("here", f"{trace}, published")),
                 hint="name the folder that has it (publish --out, --state), or restore it; to begin"
-                f" anew: resourcesync publish {quoted(self.name, 'DIR')} --initialise",
+                f" anew: {again} --initialise",
             )
         return catalogue
 

@@ -4,6 +4,7 @@ State, lock and partial downloads are always in a folder of this machine, the ho
 are in a store, the home has none, and a file that names the store.
 """
 
+import errno
 import os
 import re
 from collections.abc import Callable, Container, Iterator
@@ -14,11 +15,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO, Final, NamedTuple, TypeVar
 
 import msgspec
+from msgspec.structs import replace
 
 from resourcesync import app, errors, own_files
 from resourcesync.adapters.mirror import own_folder
-from resourcesync.adapters.mirror.own_folder import STATE_FILE, FollowedSets
-from resourcesync.destination.reports import MirrorStatus
+from resourcesync.adapters.mirror.own_folder import STATE_FILE, FollowedSets, StateVersion
+from resourcesync.destination.reports import FailedRun, MirrorState, MirrorStatus
 from resourcesync.destination.sync_state import MirrorIdentity, SyncState, status_of
 from resourcesync.discovery.uris import present_uri, with_likely_scheme
 from resourcesync.mirror_state.database import SqliteMirrorState
@@ -135,24 +137,41 @@ def source_of(folder: Path) -> str:
 
 
 def read_status(folder: Path) -> MirrorStatus:
-    """Return a mirror's status from its own state, without a request or a lock."""
-    return read_state(
+    """Return a mirror's status from its own state, without a request or a lock.
+
+    If its disk is mounted read-only, no pull can record that it failed: the status says it.
+    """
+    found = read_state(
         folder, lambda state: status_of(str(folder), state, running=is_locked(folder))
     )
+    if own_files.is_read_only(folder / OWN_FOLDER):
+        fault = OSError(errno.EROFS, os.strerror(errno.EROFS))
+        failed = FailedRun.of(own_folder.mirror_error(fault, f"writing {folder / OWN_FOLDER}"))
+        return replace(found, state=MirrorState.FAILING, failed_run=failed)
+    return found
 
 
-def read_state(folder: Path, read: Callable[[SqliteMirrorState], T]) -> T:
+def read_state(
+    folder: Path,
+    read: Callable[[SqliteMirrorState], T],
+    version_of: Callable[[Path], StateVersion | None] = own_folder.state_version,
+) -> T:
     """Return what a function reads of a mirror's state: on a full disk, too, if nobody writes."""
     check_mirror(folder)
-    version = own_folder.state_version(folder)
+    version = version_of(folder)
     if version is not None and not version.log[1]:  # the log is empty: the file is the state
         with suppress(errors.ResourceSyncError):  # the state as it is now says why
             with open_state(folder, immutable=True) as state:
                 found = read(state)
-            if own_folder.state_version(folder) == version:
+            if version_of(folder) == version:
                 return found
-    with open_state(folder) as state:
-        return read(state)
+    try:
+        with open_state(folder) as state:
+            return read(state)
+    except errors.DiskFullError:  # each write begins in the log, which cannot grow
+        if version_of is own_folder.latest_version:
+            raise
+        return read_state(folder, read, own_folder.latest_version)
 
 
 class OpenChanges(NamedTuple):

@@ -475,8 +475,7 @@ class SourceAccess(msgspec.Struct, frozen=True, kw_only=True):
         if target not in self.configuration:
             return target, self
         mirror = self.configuration.mirror(target)
-        given = given_options()
-        values = merge_settings(self.values, mirror.settings, given)
+        values = merge_settings(self.values, mirror.settings, given_options())
         return mirror.source, replace(self, values=values)
 
     def network(self, source: str = "") -> Network:

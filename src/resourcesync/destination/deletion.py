@@ -83,7 +83,9 @@ def delete_pending(
     if not tally.held:
         _delete_all(equipment, pending_rows(), tally)
     if tally.held:
-        SyncState(state).write(held_of=tally.held_of)
+        by = "pull --prune" if pull.options.prune else "pull"
+        by = by if generation is None else "repair --delete"
+        SyncState(state).write(held_of=tally.held_of, stopped_command=by)
     elif generation is None and _is_hold_released(state):
         SyncState(state).write(held_of=0, held_gone=0)
 

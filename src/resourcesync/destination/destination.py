@@ -365,8 +365,7 @@ class Destination:
         known = (row.uri for row in equipment.state.refused())
         refusals = Refusals(lambda row: equipment.report("item", refused_item(row)), known)
         links = link_filter(scope, filters)
-        yielding = self._sync_state.relocated_uris
-        mapping = identity.mapping(yielding)
+        mapping = identity.mapping(self._sync_state.relocated_uris)
         return ResourceSelection(scope, mapping, refusals, equipment.patches, links, identity.moved)
 
     def _new_identity(

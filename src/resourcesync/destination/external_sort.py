@@ -238,8 +238,7 @@ def _blocks(file: BinaryIO, run: _SortedRun) -> Iterator[list[bytes]]:
             block = file.read(size)
         if len(block) != size or not size:
             raise StorageError(
-                "a temporary file of the mirror is truncated",
-                hint="check the disk, then run again",
+                "a temporary file of the mirror is truncated", hint="check the disk, then run again"
             )
         at += _LENGTH_BYTES + size
         rows = _decode(block)

@@ -4,6 +4,7 @@ from math import inf
 from typing import Final, NamedTuple
 
 from resourcesync.destination.reports import MirrorState, MirrorStatus
+from resourcesync.model import formatting
 
 _LEAST_ROOM: Final = 1024 * 1024
 WORST_FIRST: Final = (
@@ -62,6 +63,12 @@ class CheckedMirror(NamedTuple):
         """The key by which mirrors are sorted: the worst first, then the longest lag."""
         lag = inf if self.lag is None else self.lag
         return self.is_fine, WORST_FIRST.index(self.status.judged), -lag, self.status.mirror
+
+
+def pending_text(status: MirrorStatus) -> str:
+    """Return how many are not in the mirror as listed; ``-`` if none is known yet."""
+    is_known = status.listed.pending or status.is_counted
+    return formatting.count(status.listed.pending) if is_known else "-"
 
 
 def is_over(seconds: float | None, most: float | None) -> bool:

@@ -219,8 +219,7 @@ def decode_contradiction(listed: ListedEntry) -> ListedEntry:
     if not listed.mirrors or not listed.mirrors[-1].startswith(CONTRADICTION_PREFIX):
         return listed
     *mirrors, line = listed.mirrors
-    text = line.removeprefix(CONTRADICTION_PREFIX)
-    stored = decode_stored(text, _Contradiction)
+    stored = decode_stored(line.removeprefix(CONTRADICTION_PREFIX), _Contradiction)
     return listed._replace(mirrors=tuple(mirrors), undated=True, **stored._asdict())
 
 

@@ -413,6 +413,7 @@ class MirrorStatus(msgspec.Struct, frozen=True, kw_only=True):
         deletions: Deletions that are to be done.
         held: Of these, those that a limit holds; the others wait for the next pull.
         held_of: Number of copies when they were first held; 0 before a pull has held them.
+        stopped_command: The command that held them.
         as_of: The Source's time up to which the mirror is complete, UTC.
         in_sync_at: Start of the last run that found the mirror in sync, UTC; the lag counts from
             here. ``None``: none has, with the present filters.
@@ -449,6 +450,7 @@ class MirrorStatus(msgspec.Struct, frozen=True, kw_only=True):
     deletions: int = 0
     held: int = 0
     held_of: int = 0
+    stopped_command: str = "pull"
     as_of: datetime | None = None
     in_sync_at: datetime | None = None
     last_run: datetime | None = None

@@ -416,6 +416,7 @@ def status_of(folder: str, state: SqliteMirrorState, *, running: bool) -> report
         deletions=deletions_to_confirm(counts),
         held=memory.on_hold(counts),
         held_of=(memory.held_of or 0) if memory.on_hold(counts) else 0,
+        stopped_command=state.note("stopped-command") or "pull",
         as_of=memory.as_of,
         in_sync_at=memory.in_sync_at,
         **_last_run(last, state, memory),

@@ -8,13 +8,7 @@ import msgspec
 
 from resourcesync.errors import ResourceSyncError
 from resourcesync.model.entries import RefusedEntry
-from resourcesync.ports import (
-    Fetcher,
-    FetchFailure,
-    FetchRequest,
-    FetchResponse,
-    Purpose,
-)
+from resourcesync.ports import Fetcher, FetchFailure, FetchRequest, FetchResponse, Purpose
 from resourcesync.ports.validators_and_dates import served_at, validators_of
 
 if TYPE_CHECKING:

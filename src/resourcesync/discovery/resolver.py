@@ -296,8 +296,7 @@ class _SourceResolver:
                 offered = self._without_indexes(offered, 0)
             if offered:
                 return offered
-        found = self.begin(fetched.open(), fetched)
-        return (OfferedSet(uri=found.set_uri),)
+        return (OfferedSet(uri=self.begin(fetched.open(), fetched).set_uri),)
 
     def _distinct_sets(self, offered: tuple[OfferedSet, ...]) -> tuple[OfferedSet, ...]:
         sets: dict[str, OfferedSet] = {}

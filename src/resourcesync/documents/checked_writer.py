@@ -60,8 +60,7 @@ def write(
     """
     remaining = iter(entries)
     limited = chain(islice(remaining, MAX_ENTRIES), _refused(remaining))
-    texts = CheckedColumns(header)
-    return writer.write(header, limited, dialect, texts=texts)
+    return writer.write(header, limited, dialect, texts=CheckedColumns(header))
 
 
 def _refused(entries: Iterable[Entry]) -> Iterator[Entry]:

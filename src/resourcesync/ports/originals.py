@@ -40,12 +40,12 @@ class Omission(msgspec.Struct, frozen=True, kw_only=True):
 
     Attributes:
         instead: Another name that means the same resource, and is published; empty for none.
-        is_link: True for a symbolic link.
+        hint: What the operator can do about it.
     """
 
     name: str
     reason: str
-    is_link: bool = False
+    hint: str = ""
     instead: str = ""
 
 
@@ -132,7 +132,7 @@ _NO_RESOURCES: Final = ResourceRun(uris=(), lastmods=(), lengths=(), hashes=(), 
 
 
 class Originals(Protocol):
-    """The resources as the Source has them. Derive from it: the last three methods are optional."""
+    """The resources as the Source has them. Derive from it: the last four methods are optional."""
 
     def scan(self) -> Iterator[Original]:
         """Yield every original in rising URI order, without reading their bytes.
@@ -179,6 +179,10 @@ class Originals(Protocol):
         """Begin to read these, at most 64: each is measured next, in this order."""
         del originals
 
+    def check_gone(self, uri: str) -> None:
+        """Raise a ``StorageError`` if an original is no longer listed, but may still be there."""
+        del uri
+
 
 class WrappedOriginals(Originals):
     """Originals whose resources get something more when they are measured."""
@@ -209,6 +213,10 @@ class WrappedOriginals(Originals):
     def prefetch(self, originals: Sequence[Original]) -> None:
         """Begin to read originals."""
         self._originals.prefetch(originals)
+
+    def check_gone(self, uri: str) -> None:
+        """Raise an error if an original may still be there."""
+        self._originals.check_gone(uri)
 
 
 class ResourceContents(Protocol):

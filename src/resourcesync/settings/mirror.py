@@ -292,10 +292,7 @@ class ServiceSettings(msgspec.Struct, frozen=True, kw_only=True):
     state: Annotated[
         Path | None,
         Setting(
-            "The folder for subscriptions, instead of the user's own folder.",
-            _MAIN,
-            FOLDER,
-            "DIR",
+            "The folder for subscriptions, instead of the user's own folder.", _MAIN, FOLDER, "DIR"
         ),
     ] = None
 

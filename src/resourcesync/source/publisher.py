@@ -124,8 +124,7 @@ class ListPublisher:
             if plan != task.planned:
                 PLAN.write(self._catalogue, plan)  # before the first document
             lists = run.write_lists(plan)
-            heads = run.write_heads(plan, lists)
-            record = run.record(plan, lists, heads, self._clock)
+            record = run.record(plan, lists, run.write_heads(plan, lists), self._clock)
             last_edit = snapshot.last_edit()
         self._record(task.public, record)
         self._forget_changes(min(plan.known_after, record.listed))

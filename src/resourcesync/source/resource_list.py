@@ -133,8 +133,7 @@ class PageRebase:
     def _spliced(self, page: Page, end: str | None) -> EntrySlices | None:
         """Return a page's present entries; ``None`` if they must be rendered again."""
         known = page.known
-        most = max(_FEW, known.entries // _SHARE)
-        edits = self._edits.read_until(end, most)
+        edits = self._edits.read_until(end, max(_FEW, known.entries // _SHARE))
         if edits is None or not known.is_plain or self._writer.dialect is not Dialect.V1_1:
             return None
         content = self._writer.content(page.name, known)

@@ -131,6 +131,7 @@ class _Scan:
         for difference in self._differences(anew=anew):
             match difference:
                 case Deleted(before):
+                    self._originals.check_gone(before.uri)
                     self._recording.deleted(Resource(uri=before.uri))
                     self.counts["deleted"] += 1
                 case Created(after):

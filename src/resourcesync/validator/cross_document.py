@@ -179,8 +179,7 @@ def _judge_archives(
     if target is None or document.capability is None or target.capability is None:
         return
     if target.capability is not document.capability.archive:
-        message = f"archives leads to a {target.phrase}"
-        yield at_root("AR05", message, document)
+        yield at_root("AR05", f"archives leads to a {target.phrase}", document)
 
 
 def _of(documents: Sequence[DocumentSummary], capability: Capability) -> list[DocumentSummary]:
@@ -250,8 +249,7 @@ def _judge_source(documents: Sequence[DocumentSummary]) -> Iterator[RuleFinding]
         yield at_root("SD09", "the Source has no Source Description", documents[0])
     places = {urlsplit(description.uri).path for description in descriptions}
     if places and WELL_KNOWN_PATH not in places:
-        message = f"it is served at {descriptions[0].uri}"
-        yield at_root("SD08", message, descriptions[0])
+        yield at_root("SD08", f"it is served at {descriptions[0].uri}", descriptions[0])
     yield from _ungrouped(descriptions, "SD10")
     for capability_list in documents:
         if capability_list.capability is Capability.CAPABILITY_LIST:

@@ -35,11 +35,7 @@ class Validator:
     """Checks targets."""
 
     def __init__(
-        self,
-        judgement: results.ValidationOptions,
-        *,
-        access: TargetAccess,
-        chance: Chance,
+        self, judgement: results.ValidationOptions, *, access: TargetAccess, chance: Chance
     ) -> None:
         self._judgement = judgement
         self._access = access

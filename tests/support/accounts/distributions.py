@@ -5,10 +5,7 @@ from pathlib import Path
 
 
 def install(
-    site: Path,
-    name: str,
-    entry_points: Mapping[str, Mapping[str, str]],
-    code: str,
+    site: Path, name: str, entry_points: Mapping[str, Mapping[str, str]], code: str
 ) -> Path:
     site.mkdir(parents=True, exist_ok=True)
     (site / f"{name}.py").write_text(code, encoding="utf-8")

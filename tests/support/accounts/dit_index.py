@@ -45,10 +45,7 @@ class DitIndex:
         return f"{self.name}-change"
 
     def make(self, **settings: object) -> None:
-        mapped = {
-            self.resources: RESOURCE_FIELDS,
-            self.changes: CHANGE_FIELDS,
-        }
+        mapped = {self.resources: RESOURCE_FIELDS, self.changes: CHANGE_FIELDS}
         for index, fields in mapped.items():
             self.make_index(index, fields, **settings)
 

@@ -108,8 +108,7 @@ ROWS: Final[dict[str, tuple[Hostile, ...]]] = {
     "X05": (
         Hostile(pieces=with_doctype("<!DOCTYPE urlset>"), outcome="xml-dtd"),
         Hostile(
-            pieces=with_doctype('<!DOCTYPE urlset SYSTEM "http://127.0.0.2:9/">'),
-            outcome="xml-dtd",
+            pieces=with_doctype('<!DOCTYPE urlset SYSTEM "http://127.0.0.2:9/">'), outcome="xml-dtd"
         ),
     ),
     "X06": (fails("not-a-list", b"<!DOCTYPE html><html><title>404</title></html>"),),
@@ -158,10 +157,7 @@ ROWS: Final[dict[str, tuple[Hostile, ...]]] = {
         ),
     ),
     "X11": (
-        Hostile(
-            pieces=repeated(HEAD, b"<!-- c -->" * 500, 200),
-            outcome="read",
-        ),
+        Hostile(pieces=repeated(HEAD, b"<!-- c -->" * 500, 200), outcome="read"),
         Hostile(pieces=repeated(HEAD, b"<?p i?>" * 500, 200), outcome="read"),
     ),
     "X12": (

@@ -15,9 +15,7 @@ DECLARATION = '<?xml version="1.0" encoding="UTF-8"?>\n'
 
 
 def urlset(
-    *entries: str,
-    declaration: str = DECLARATION,
-    attributes: str = f' xmlns="{SITEMAP_NS}"',
+    *entries: str, declaration: str = DECLARATION, attributes: str = f' xmlns="{SITEMAP_NS}"'
 ) -> bytes:
     return f"{declaration}<urlset{attributes}>\n{''.join(entries)}</urlset>\n".encode()
 

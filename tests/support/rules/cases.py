@@ -42,11 +42,7 @@ class Case:
 def case(rule: str, good: str, old: str, new: str, *also: str, shown: str = "") -> Case:
     assert old in good, f"{rule}: {old} is not in the good document"
     return Case(
-        rule=rule,
-        good=good,
-        broken=good.replace(old, new, 1),
-        also=frozenset(also),
-        shown=shown,
+        rule=rule, good=good, broken=good.replace(old, new, 1), also=frozenset(also), shown=shown
     )
 
 
@@ -351,7 +347,7 @@ LOCATIONS: Final = [
         profile="sitemap",
         uri="https://e.example/lists/sitemap.xml",
         shown="https://e.example/a",
-    ),
+    )
 ]
 
 CASES: Final = [*GENERAL, *MORE, *DESCRIPTIONS, *SNAPSHOTS, *CHANGES, *LINKS, *LOCATIONS]

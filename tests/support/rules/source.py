@@ -59,10 +59,7 @@ SOURCE: Final[Mapping[str, str]] = {
         part("ch2.xml", '<rs:md from="2026-03-02T00:00:00Z"/>'),
     ),
     f"{BASE}ch1.xml": urlset(
-        UP,
-        back("ch.xml"),
-        f'<rs:md capability="changelist" {FROM} {UNTIL}/>',
-        change("a", 1),
+        UP, back("ch.xml"), f'<rs:md capability="changelist" {FROM} {UNTIL}/>', change("a", 1)
     ),
     f"{BASE}ch2.xml": urlset(
         UP,
@@ -87,9 +84,7 @@ SOURCE: Final[Mapping[str, str]] = {
         url("b", '<rs:md type="text/html" path="/b"/>'),
     ),
     f"{BASE}cd.xml": index(
-        UP,
-        f'<rs:md capability="changedump" {FROM}/>',
-        part("cd1.xml", f"<rs:md {FROM} {UNTIL}/>"),
+        UP, f'<rs:md capability="changedump" {FROM}/>', part("cd1.xml", f"<rs:md {FROM} {UNTIL}/>")
     ),
     f"{BASE}cd1.xml": urlset(
         UP,

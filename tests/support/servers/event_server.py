@@ -100,8 +100,7 @@ class EventServer:
         self.asked.append({**{k.lower(): v for k, v in handler.headers.items()}, **query})
         handler.close_connection = True
         if manners.statuses:
-            status = manners.statuses.pop(0)
-            handler.send_response(status)
+            handler.send_response(manners.statuses.pop(0))
             for name, value in manners.fields.items():
                 handler.send_header(name, value)
             handler.send_header("Content-Length", "0")

@@ -157,8 +157,7 @@ class Reader:
         if Capability.CHANGE_LIST in targets:
             start, changes = self._change_list(targets.pop(Capability.CHANGE_LIST))
         elif Capability.CHANGE_LIST_ARCHIVE in past:
-            archived = past.pop(Capability.CHANGE_LIST_ARCHIVE)
-            start, changes = self._lists(None, archived)
+            start, changes = self._lists(None, past.pop(Capability.CHANGE_LIST_ARCHIVE))
         else:
             start, changes = at, []  # no run has listed changes yet
         self._check_past(past)

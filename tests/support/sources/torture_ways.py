@@ -105,10 +105,7 @@ def server_errors() -> Iterator[Way]:
     yield Way(name="hurried-once", answers=(answer("429 Slow", Retry_After="1"), good()))
     yield Way(name="retry-nonsense", answers=(answer("503 Busy", Retry_After="soon"), good()))
     yield Way(
-        name="busy",
-        answers=(answer("503 Busy", Retry_After="1"),),
-        code="unavailable",
-        words="503",
+        name="busy", answers=(answer("503 Busy", Retry_After="1"),), code="unavailable", words="503"
     )
 
 
@@ -187,7 +184,7 @@ def codings() -> Iterator[Way]:
 
 def redirects(origin: str, forbidden: str) -> Iterator[Way]:
     for name, location, code, words in (
-        ("redirect-loop", f"{origin}/bad/redirect-loop", "bad-response", "redirects too often"),
+        ("redirect-loop", f"{origin}/bad/redirect-loop", "location", "redirects too often"),
         ("redirect-private", f"{forbidden}/secret", "redirect", "127.0.0.2"),
         ("redirect-metadata", "http://169.254.169.254/latest", "redirect", "169.254.169.254"),
         ("redirect-file", "file:///etc/passwd", "redirect", "file:///etc"),

@@ -62,12 +62,7 @@ class DumpedSource(PublishedSource):
         self._size = size
 
     def dump(
-        self,
-        *,
-        resources: bool = True,
-        changes: bool = False,
-        oldest: int = 0,
-        archive: int = 0,
+        self, *, resources: bool = True, changes: bool = False, oldest: int = 0, archive: int = 0
     ) -> DumpOutcome:
         source = open_source(
             self.catalogue,

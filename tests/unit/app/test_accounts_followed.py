@@ -350,8 +350,7 @@ def test_what_goes_in_many_lots_and_runs_counts_from_what_was_published(
     position, lots = len(follower.system.log), list[ChangeBatch]()
     for at, name in enumerate(names[:30]):  # as a log that is read page by page
         follower.system.remove(name)
-        change = follower.system.log[-1]
-        lots.append(ChangeBatch(str(position + at + 1), (change,)))
+        lots.append(ChangeBatch(str(position + at + 1), (follower.system.log[-1],)))
     follower.system.lots = lots
 
     for _ in range(2):

@@ -47,8 +47,7 @@ def test_a_list_of_resourcesync_in_another_namespace_is_none_and_the_message_nam
 
 @pytest.mark.parametrize("blanks", ["\n", " ", "\r\n\r\n", "\t\n "])
 def test_blanks_before_the_declaration_are_passed_over(blanks: str) -> None:
-    entries = [url(f"http://a/{n}") for n in range(1500)]
-    data = document(*entries, "<url/>")
+    data = document(*[url(f"http://a/{n}") for n in range(1500)], "<url/>")
 
     told = tell(blanks.encode() + data)
 

@@ -89,8 +89,7 @@ def test_a_connection_that_tls_ends_cleanly_ends_the_body(
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     authority.issue_cert("127.0.0.1").configure_cert(context)
     with HostileServer(tls=context) as server:
-        first = [*answer(body=BODY, length=None), end]
-        uri = server.on("/x", first, answer(body=BODY))
+        uri = server.on("/x", [*answer(body=BODY, length=None), end], answer(body=BODY))
 
         body = fetched(server, uri, ca_file=str(tmp_path / "ca.pem"))
 

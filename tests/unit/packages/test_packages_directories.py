@@ -353,8 +353,7 @@ def test_too_many_members_are_refused_before_a_list_is_made() -> None:
 
 
 def test_a_manifest_has_the_budget_of_a_document() -> None:
-    big = manifest(*(["<x/>" * 1000] * 100))
-    bomb = Forged(b"manifest.xml", big, 8)
+    bomb = Forged(b"manifest.xml", manifest(*(["<x/>" * 1000] * 100)), 8)
 
     assert refusal(forge(bomb), PackageLimits(manifest=Limits(bytes=100_000))) == "manifest-limit"
 

@@ -55,8 +55,7 @@ def test_a_dump_of_what_did_not_change_writes_nothing_but_packages_that_were_har
 
     assert (done.packages, done.written, done.reused) == ((), (), 3)
     assert source.documents.writes == before
-    name = source.packages()[1].uri.removeprefix(BASE)
-    source.documents.write(name, (b"harm",))
+    source.documents.write(source.packages()[1].uri.removeprefix(BASE), (b"harm",))
 
     source.dump()
 

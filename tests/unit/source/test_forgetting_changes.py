@@ -157,6 +157,5 @@ def change_lists(source: Source) -> dict[str, list[object]]:
     for name in source.documents.names():
         if naming.change_list_number(name) or "changelist_" in name:
             content = content_of(source.documents, name)
-            document = reader.read(BytesIO(content), uri=name)
-            found[name] = list(document.entries())
+            found[name] = list(reader.read(BytesIO(content), uri=name).entries())
     return found

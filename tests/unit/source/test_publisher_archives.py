@@ -9,12 +9,7 @@ from resourcesync.source.paging import PageLimits
 from resourcesync.source.publication_settings import ChangeLists, Policy
 from resourcesync.source.publisher import Publication
 from resourcesync.source.rotation import supersede
-from resourcesync.source.stored_plan import (
-    PublicationPlan,
-    PublicationStep,
-    Span,
-    SupersededList,
-)
+from resourcesync.source.stored_plan import PublicationPlan, PublicationStep, Span, SupersededList
 from tests.support.sources.publishing import (
     BASE,
     DOCUMENTS,

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from resourcesync.adapters.files import FileSelection, RereadSchedule, folders
 from resourcesync.adapters.files.names_and_uris import to_name, to_segment
-from resourcesync.errors import OriginalChangedError
+from resourcesync.errors import OriginalChangedError, StorageError
 from tests.support.sources.trees import BASE, originals, published, put, reasons
 
 NAMES = st.binary(min_size=1, max_size=40).filter(
@@ -123,15 +123,20 @@ def test_patterns_choose_files_and_prune_folders(tmp_path: Path) -> None:
     assert published(originals(tmp_path, selection)) == ["a.html", "c/drafts/d.html"]
 
 
-def test_a_folder_on_another_file_system_is_entered_only_when_asked(tmp_path: Path) -> None:
+def test_a_folder_on_another_file_system_is_not_entered_and_not_called_deleted() -> None:
     shared = Path("/dev/shm")
-    if not shared.is_dir() or shared.stat().st_dev == tmp_path.stat().st_dev:
+    if not shared.is_dir() or shared.stat().st_dev == Path("/dev").stat().st_dev:
         pytest.skip("there is no second file system here")
     found = originals(Path("/dev"), FileSelection(include=("no such file",)))
 
     list(found.scan())
 
     assert "shm" in {omission.name for omission in found.omissions()}
+    found = originals(Path("/dev"))
+    with pytest.raises(StorageError, match="file system now"):
+        found.check_gone(f"{BASE}shm/published")
+    found.check_gone(f"{BASE}no/such/file")
+    originals(Path("/dev"), FileSelection(exclude=("/shm/",))).check_gone(f"{BASE}shm/published")
 
 
 @pytest.fixture

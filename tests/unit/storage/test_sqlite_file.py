@@ -162,9 +162,7 @@ def test_a_commit_is_not_lost_when_this_process_opens_the_file_twice(
         assert keys_for_another_process(path) == "['first', 'second']"
 
 
-def test_a_full_disk_or_a_row_that_is_refused_is_told_and_what_was_stored_stays(
-    path: Path,
-) -> None:
+def test_a_full_disk_or_a_row_that_is_refused_is_told_and_what_was_stored_stays(path: Path) -> None:
     with SqliteFile(path, WITH_ROWS) as file:
         with pytest.raises(StorageError, match="UNIQUE"), file.writing() as connection:
             connection.executemany("INSERT INTO row VALUES (?, 1)", [("x",), ("y",), ("x",)])

@@ -6,6 +6,7 @@ Links to files are followed by hand, one name at a time.
 import errno
 import os
 from collections.abc import Callable, Iterator
+from functools import partial
 from heapq import nsmallest
 from io import FileIO
 from itertools import chain, islice
@@ -37,12 +38,17 @@ def open_root(root: Path) -> int:
 
 def listing_error(path: str, error: OSError) -> StorageError:
     """Return the error for a folder that cannot be listed."""
-    return StorageError(
-        f"the folder {path!r} cannot be read: {error.strerror}",
-        evidence=(("kept", "nothing was published; what is public is as it was"),),
-        hint="make it readable, or exclude it",
-        code="unreadable-folder",
-    )
+    reason = f"the folder {path!r} cannot be read: {error.strerror}"
+    return _UNLISTED(reason, hint="make it readable, or exclude it")
+
+
+def moved_error(path: str, now: str, hint: str) -> StorageError:
+    """Return the error for published files that are not listed, and may not be called deleted."""
+    return _UNLISTED(f"{path!r}, which has published files, is {now} now", hint=hint)
+
+
+_KEPT: Final = ("kept", "nothing was published; what is public is as it was")
+_UNLISTED: Final = partial(StorageError, evidence=(_KEPT,), code="unreadable-folder")
 
 
 class ScannedFolder:

@@ -8,7 +8,9 @@ files are read again, a bounded part of a tree each time:
 - all others in turn, within thirty days or thirty scans, whichever takes longer.
 """
 
+import shlex
 from collections.abc import Callable, Iterable, Sequence
+from glob import escape
 from typing import Final, NamedTuple, Self
 
 import msgspec
@@ -47,8 +49,15 @@ class PathFilter:
         self._is_own = selection.is_own
         self._hidden = selection.hidden
         self._include = _Globs(selection.include or ("**",))
+        self._excluded = selection.exclude
         self._exclude = _Globs(selection.exclude)
         self._chooses = bool(selection.include or selection.exclude)
+
+    def exclude_hint(self, name: str) -> str:
+        """Return how to publish or exclude what is elsewhere; new globs replace those of before."""
+        globs = [*self._excluded, f"/{escape(name)}"]
+        options = " ".join(f"--exclude {shlex.quote(each)}" for each in globs)
+        return f"copy what it leads to in its place, or leave it out: {options}"
 
     def unmatched(self) -> tuple[str, ...]:
         """Return the patterns that no name matched yet."""

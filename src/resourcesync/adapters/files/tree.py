@@ -8,7 +8,7 @@ import hashlib
 import os
 import stat
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import closing, contextmanager
+from contextlib import closing, contextmanager, suppress
 from functools import partial
 from itertools import islice
 from pathlib import Path
@@ -24,6 +24,7 @@ from resourcesync.adapters.files.folders import (
     SiblingCache,
     grouped_keys,
     listing_error,
+    moved_error,
     open_root,
     resolve_link,
 )
@@ -87,6 +88,7 @@ _SECOND: Final = 1_000_000_000
 _FRESH: Final = 20_000_000  # the coarsest tick of a kernel's file times, doubled
 _FRESH_WHOLE: Final = 2 * _SECOND  # the coarsest file times there are (FAT)
 _KIND: Final = 0o170000
+_OTHER_DISK: Final = "a folder on another file system"
 _REGULAR_ONLY: Final = {stat.S_IFREG}
 _RUN: Final = 1_000
 
@@ -252,7 +254,8 @@ class FileTreeOriginals(Originals):
         child = ScannedFolder(below, (*folder.names, name), folder.uri + key)
         if os.fstat(below).st_dev != descent.device:
             child.close()
-            self._omit(folder.path + name, "a folder on another file system")
+            name = folder.path + name
+            self._omit(name, _OTHER_DISK, self._judge.exclude_hint(f"{name}/"))
             return False
         child.groups = grouped_keys(lambda: self._keys(child))
         descent.enter(child)
@@ -268,7 +271,8 @@ class FileTreeOriginals(Originals):
                 self._omit(folder.path + name, "not a regular file: a socket, a pipe or a device")
                 return None
         except LinkNotFollowedError as reason:
-            self._omit(folder.path + name, str(reason), is_link=True)
+            name = folder.path + name
+            self._omit(name, str(reason), self._judge.exclude_hint(name))
             return None
         except OSError as error:
             if error.errno in GONE:
@@ -291,9 +295,9 @@ class FileTreeOriginals(Originals):
             raise LinkNotFollowedError("a symbolic link to a file that is not published")
         return names
 
-    def _omit(self, name: str, reason: str, *, is_link: bool = False) -> None:
+    def _omit(self, name: str, reason: str, hint: str = "") -> None:
         if reason != LEFT_OUT and len(self._omissions) < MAX_OMISSIONS:
-            self._omissions.append(Omission(name=name, reason=reason, is_link=is_link))
+            self._omissions.append(Omission(name=name, reason=reason, hint=hint))
 
     def measure(self, original: Original) -> tuple[Resource, str]:
         """Read a file once; return the resource with its digests, and its fingerprint.
@@ -361,6 +365,25 @@ class FileTreeOriginals(Originals):
         except OSError:
             return ""
         return text if is_same else ""
+
+    def check_gone(self, uri: str) -> None:
+        """Raise an error if a file may be behind a link or a mount, and is not excluded."""
+        names, judge = self._names(uri), self._judge
+        if names is None or judge.exclusion_of_path(names) is not None:
+            return
+        with opened(open_root(self._root)) as root, suppress(OSError):
+            device = os.fstat(root).st_dev
+            for end in range(1, len(names) + 1):
+                path = "/".join(names[:end])
+                found = os.lstat(path, dir_fd=root)
+                if stat.S_ISLNK(found.st_mode):
+                    if judge.exclusion_of_target(names[:end]) is not None:
+                        return
+                    if end == len(names):
+                        os.stat(path, dir_fd=root)  # else it leads nowhere
+                    raise moved_error(path, "a symbolic link", judge.exclude_hint(path))
+                if found.st_dev != device:
+                    raise moved_error(path, _OTHER_DISK, judge.exclude_hint(f"{path}/"))
 
     def locate(self, uri: str) -> str | None:
         """Return the path below the root that a URI stands for, as far as that is published.

@@ -319,8 +319,7 @@ def parse_rules(body: bytes) -> RobotsRules:
     """Return the rules in a ``robots.txt``; invalid lines are ignored."""
     from protego import Protego  # noqa: PLC0415 - many sites have no rules
 
-    text = body.decode("utf-8-sig", "replace").replace("\0", "")
-    robots = Protego.parse(text)
+    robots = Protego.parse(body.decode("utf-8-sig", "replace").replace("\0", ""))
     asked = robots.crawl_delay(AGENT) or 0.0
     return RobotsRules(robots=robots, requested_delay=asked if 0 < asked < inf else 0.0)
 

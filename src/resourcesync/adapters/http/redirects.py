@@ -17,7 +17,7 @@ _CONTROL = re.compile(r"[\x00-\x1f\x7f]")
 def follow_redirect(uri: str, location: str, *, left: int) -> Address:
     """Return the target of a redirect from ``uri``; ``left`` is the number still allowed."""
     if left <= 0:
-        raise BadResponseError("the server redirects too often", uri=uri)
+        raise BadResponseError("the server redirects too often", uri=uri, code="location")
     target = _read_location(location)
     if not target or _CONTROL.search(target) or len(target) > LONGEST_URI:
         raise BadResponseError(

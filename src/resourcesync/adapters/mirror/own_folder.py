@@ -63,14 +63,20 @@ def state_version(folder: Path) -> StateVersion | None:
 
     A later write could have the same time as an earlier one: clocks of file systems are coarse.
     """
+    found = latest_version(folder)
+    age = time.time_ns() - max(found.file[2], found.log[2]) if found else 0
+    return found if age > _SETTLED_NANOSECONDS else None
+
+
+def latest_version(folder: Path) -> StateVersion | None:
+    """Return the version of a mirror's state even if it was written just now."""
     path = f"{folder}/{OWN_FOLDER}/{STATE_FILE}"
     try:
         file = _file_version(path)
         log = _file_version(f"{path}-wal", missing=(0, 0, 0))
     except OSError:
         return None
-    age = time.time_ns() - max(file[2], log[2])
-    return StateVersion(file, log) if age > _SETTLED_NANOSECONDS else None
+    return StateVersion(file, log)
 
 
 def _file_version(path: str, missing: tuple[int, int, int] | None = None) -> tuple[int, int, int]:

@@ -187,6 +187,8 @@ class _SelectedOriginals(WrappedOriginals):
     def runs(self) -> Iterator[Sequence[Original]]:
         return Originals.runs(self)
 
+    check_gone = Originals.check_gone
+
     def open(self, uri: str) -> BinaryIO | None:
         if not (uri.startswith(self._base) and self._is_published(uri)):
             return None

@@ -329,10 +329,7 @@ def find_tree(root: Path, out: Path | None = None, port: int = 8080) -> Publishe
         if (known := published_tree.any_settings(catalogue)).site:
             names = known.names
             return PublishedTree(
-                root=root,
-                out=out,
-                capability_list=names.capability_list,
-                address=names.base_uri,
+                root=root, out=out, capability_list=names.capability_list, address=names.base_uri
             )
     description = out / DESCRIPTION
     try:

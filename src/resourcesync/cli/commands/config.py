@@ -193,8 +193,7 @@ def _check(file: config_file.ConfigFile, screen: Screen) -> CommandOutcome:
             exit=ExitCode.USAGE, closing=(TextLine(text, level=QUIET),), fields=fields
         )
     mirrors = formatting.counted(len(file.table("mirror")), "mirror")
-    secrets = formatting.counted(len(file.table("auth")), "secret")
-    known = [mirrors, secrets]
+    known = [mirrors, formatting.counted(len(file.table("auth")), "secret")]
     if file.table("source"):
         known.insert(1, formatting.counted(len(file.table("source")), "source"))
     text = f"{', '.join(known)} in {file.path}; no mistake"

@@ -242,7 +242,7 @@ class _PullView:
             target.name if target.is_configured and not pulled.of_set else folder,
             first=self._words.first,
             plan=self._plan,
-            repeated=_repeated(pulled, target),
+            by=_repeated(pulled, target),
             place=target.store or folder,
         )
         is_known = not (ended.exit or target.dry_run or pulled.report.faults.unproving)
@@ -265,13 +265,13 @@ class _PullView:
 
 
 def _repeated(pulled: PulledMirror, target: PullTarget) -> str:
-    """Return the options that a command after this one needs again; a dry run stores no move."""
+    """Return the command, with the options it needs again; a dry run stores no move."""
     options, chosen = target.options, pulled.of_set or "".join(target.place.set_names)
-    again = ["--prune "] * options.prune
+    again = ["pull", *["--prune"] * options.prune]
     if options.moved and target.dry_run:
-        again.append(f"--moved {quoted(options.moved, '')} ")
-        again += [f"--set {quoted(chosen, '')} "] if chosen else []
-    return "".join(again)
+        again.append(f"--moved {quoted(options.moved, '')}")
+        again += [f"--set {quoted(chosen, '')}"] if chosen else []
+    return " ".join(again)
 
 
 def _with_moved_line(ended: CommandOutcome, target: PullTarget, puller: Puller) -> CommandOutcome:

@@ -62,4 +62,5 @@ def _repair(argument: MirrorArgument, values: Mapping[str, Any], screen: Screen)
     found = mirror.repair(
         known, deleting=values["delete"], dry_run=values["dry_run"], on_event=report
     )
-    return conclude(found, argument.named, first=False, plan=plan, place=str(folder))
+    by = "repair --delete" if values["delete"] else "pull"
+    return conclude(found, argument.named, first=False, plan=plan, place=str(folder), by=by)

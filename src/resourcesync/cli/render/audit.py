@@ -123,8 +123,7 @@ def _next_command(report: AuditReport, mirror: Path) -> str:
     """Return the command that helps most; a repair needs copies that are missing or different."""
     is_complete = report.present == report.accurate == report.listed
     if is_complete and report.held:
-        release = f"resourcesync pull {mirror} --max-delete {report.held}"
-        return f"if the Source really shrank: {release}"
+        return f"decide on the held deletions: resourcesync status {mirror}"
     if is_complete and report.edited:
         return f"move or remove what was changed locally, then: resourcesync pull {mirror}"
     if is_complete and report.damaged and not report.refused:  # they cannot be fetched

@@ -1,9 +1,8 @@
 """The output of ``publish``: its warnings, its documents, and the closing lines."""
 
-import glob
 import os
 import shlex
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Final
 
 from resourcesync.cli.exit_codes import ExitCode
@@ -35,11 +34,10 @@ def _warnings(done: "PublicationResult") -> Iterator[Mapping[str, object]]:
     for omission in done.omissions:
         same = f"; {omission.instead} means the same resource, and is published"
         message = f"{omission.name} is not published: {omission.reason}"
-        hint = _link_hint(omission.name, done.settings.exclude)
         yield {
             "code": "omitted",
             "message": message + (same if omission.instead else ""),
-            "hint": hint if omission.is_link else "",
+            "hint": omission.hint,
         }
     if done.retained.unkept:
         files = formatting.counted(done.retained.unkept, "file")
@@ -90,13 +88,6 @@ def _changed_settings(done: "PublicationResult") -> Iterator[Mapping[str, object
         )
         message, hint = f"the documents in {former} are no longer written", f"serve those in {now}"
         yield {"code": "out-changed", "message": message, "hint": hint}
-
-
-def _link_hint(name: str, exclude: Sequence[str]) -> str:
-    """Return what to do about a symbolic link; new values of an option replace those of before."""
-    globs = [*exclude, f"/{glob.escape(name)}"]
-    excluded = " ".join(f"--exclude {shlex.quote(each)}" for each in globs)
-    return f"copy or mount what it leads to in its place, or leave it out: {excluded}"
 
 
 def conclude(

@@ -301,12 +301,12 @@ def conclude(
     *,
     first: bool,
     plan: Mapping[str, object],
-    repeated: str = "",
+    by: str = "pull",
     place: str = "",
 ) -> CommandOutcome:
     """Return the outcome of a pull, with its closing lines.
 
-    ``repeated`` are options without which the next command would do something else.
+    ``by`` is its command, with options without which the next one would do something else.
     """
     code = exit_code_of_pull(report)
     if report.dry_run:
@@ -323,7 +323,7 @@ def conclude(
     else:
         lines = _not_in_sync(report, folder, code)
     if report.held and not report.spent:
-        steps = release_steps(report, folder, repeated)
+        steps = release_steps(report, folder, by)
         lines = [*lines, *(TextLine(f"{_NEXT}{step}") for step in steps)]
     if code is not ExitCode.OK:
         lines[0] = lines[0]._replace(text=f"{lines[0].text}  exit {int(code)}")
@@ -361,13 +361,15 @@ def _dry_run_lines(report: RunReport, plan: Mapping[str, object]) -> list[TextLi
     return [*lines, *(TextLine(f"{_INDENT}{text}") for text in kept)]
 
 
-def release_steps(report: RunReport | MirrorStatus, folder: str, more: str = "") -> Iterator[str]:
-    """Yield what to do about held deletions."""
-    again = f"resourcesync pull {folder}"
+def release_steps(report: RunReport | MirrorStatus, folder: str, by: str) -> Iterator[str]:
+    """Yield what to do about held deletions; ``by`` is the command that holds them."""
     if former := report.faults.moved_from:
-        yield f"if the Source did not move: {again} --moved {former}"
-    meant = "if this is intended" if "--prune" in more else "if the Source really shrank"
-    yield f"{meant}: {again} {more}--max-delete {report.held}"
+        yield f"if the Source did not move: resourcesync pull {folder} --moved {former}"
+    name, _, options = by.partition(" ")
+    is_chosen = options.startswith(("--prune", "--delete"))
+    meant = "if this is intended" if is_chosen else "if the Source really shrank"
+    more = f"{options} ".lstrip()
+    yield f"{meant}: resourcesync {name} {folder} {more}--max-delete {report.held}"
 
 
 def _budget_lines(report: RunReport, folder: str, plan: Mapping[str, object]) -> list[TextLine]:

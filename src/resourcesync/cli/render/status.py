@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from resourcesync.cli.exit_codes import exit_code_of_kind
 from resourcesync.cli.output import with_mirror
 from resourcesync.cli.render.pull import deletions_line, release_steps, say
-from resourcesync.destination.mirror_health import CheckedMirror
+from resourcesync.destination.mirror_health import CheckedMirror, pending_text
 from resourcesync.destination.reports import (
     FailedRun,
     Failing,
@@ -46,6 +46,8 @@ def mirror_fields(seen: CheckedMirror) -> dict[str, object]:
     if status.failed_run is not None:
         hint = with_mirror(status.failed_run.hint, status.mirror)
         fields["failed_run"] = {**_failed_fields(status.failed_run), "hint": hint}
+    if pending_text(status) == "-":
+        fields["listed"] = {**report_fields(status.listed), "pending": None}
     return {
         **fields,
         "running": status.state is MirrorState.SYNCING,
@@ -130,7 +132,7 @@ def _row(seen: CheckedMirror, now: datetime) -> tuple[str, ...]:
         "-" if lag is None else formatting.age(lag),
         _ago(mirror.last_run, now),
         formatting.count(mirror.resources),
-        "-" if mirror.state is MirrorState.SYNCING else formatting.count(mirror.listed.pending),
+        "-" if mirror.state is MirrorState.SYNCING else pending_text(mirror),
     )
 
 
@@ -218,7 +220,7 @@ def _pending_deletions(mirror: MirrorStatus) -> Iterator[str]:
         yield f"{formatting.counted(mirror.deletions, 'deletion')} pending until the next pull."
     if mirror.held:
         yield f"{deletions_line(mirror)}; held back."
-        yield from release_steps(mirror, mirror.mirror)
+        yield from release_steps(mirror, mirror.mirror, mirror.stopped_command)
 
 
 def _uncounted(mirror: MirrorStatus) -> Iterator[str]:

@@ -115,11 +115,7 @@ class ChangeListReader(msgspec.Struct, kw_only=True):
         return fresh.read(uri, start, None, _reaches_back)
 
     def _read_again(
-        self,
-        uri: str,
-        start: gaps.ReadingStart,
-        state: SqliteMirrorState | None,
-        archive: str,
+        self, uri: str, start: gaps.ReadingStart, state: SqliteMirrorState | None, archive: str
     ) -> gaps.ChangeHistory | None:
         reader = self.bypassing_caches()
         if not archive:

@@ -432,8 +432,7 @@ class ResourceSelection:
     def _with_links(
         self, listed: ListedEntry, resource: Resource, moment: datetime | None
     ) -> ListedEntry:
-        change = listed.change
-        patched = change == ChangeKind.UPDATED and resource.patches
+        patched = listed.change == ChangeKind.UPDATED and resource.patches
         entry = _encode_links(resource)
         self.has_entries = self.has_entries or bool(entry)
         return listed._replace(

@@ -1,6 +1,7 @@
 """Commit of fetched resources in groups: files durable first, then one state transaction."""
 
 from collections.abc import Mapping
+from contextlib import suppress
 from types import MappingProxyType
 from typing import Final
 
@@ -235,18 +236,15 @@ class CommitBatch:
         self._opened_at = self._clock.monotonic()  # first: an exception here must lose nothing
         group, self._group = self._group, []
         staged = self._without_shared([ready for ready in group if ready.staged is not None])
-        befores: dict[str, rows.Copy | None] = {}
-        if staged:
-            # After a kill in the middle it is unknown which files are old and which new.
-            befores = {
-                ready.copy.uri: self._state.copy(ready.copy.uri)
-                for ready in staged
-                if ready.fetch.before is not None
-            }
-            suspects = [(befores and befores.get(ready.copy.uri)) or ready.copy for ready in staged]
-            self._state.commit(
-                rows.StateTransaction(suspect=[planner.as_unknown(copy) for copy in suspects])
-            )
+        # After a kill in the middle it is unknown which files are old and which new.
+        befores = {
+            ready.copy.uri: self._state.copy(ready.copy.uri)
+            for ready in staged
+            if ready.fetch.before is not None
+        }
+        suspects = [befores.get(ready.copy.uri) or ready.copy for ready in staged]
+        unknown = tuple(map(planner.as_unknown, suspects))
+        self._state.commit(rows.StateTransaction(suspect=unknown))
         results = self._copies.install([_installation_of(ready) for ready in staged])
         moment = self.now() if staged else 0  # one reading of the clock for a group
         self._report_quarantined()
@@ -264,13 +262,21 @@ class CommitBatch:
                 refused[ready.copy.uri] = befores.get(ready.copy.uri)
                 self.add_failure(ready.fetch, result.code, result.message, 1)
             else:
-                broken = result if broken is None or isinstance(result, DiskFullError) else broken
+                broken = result if isinstance(result, DiskFullError) else broken or result
+                before = befores.get(ready.copy.uri)
+                if self._is_untouched(ready.copy.path, before):
+                    refused[ready.copy.uri] = before
         self._commit(installed, refused)
         for ready in installed:
             if ready.counts:
                 self._count(ready)
         if broken is not None:
             raise broken
+
+    def _is_untouched(self, path: str, before: rows.Copy | None) -> bool:
+        with suppress(StorageError):
+            return self._copies.signature(path) == (before and before.signature)
+        return False
 
     def _without_shared(self, staged: list[StagedResource]) -> list[StagedResource]:
         """Return what to install; an answer that would replace many copies replaces none."""

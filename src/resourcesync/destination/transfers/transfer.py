@@ -30,13 +30,7 @@ from resourcesync.destination.transfers.verification import (
 from resourcesync.discovery.uris import origin
 from resourcesync.mirror_state.rows import LARGE
 from resourcesync.model.digests import has_strong, parse_digests
-from resourcesync.ports import (
-    FetchFailure,
-    FetchRequest,
-    FetchResponse,
-    Proof,
-    StagedCopy,
-)
+from resourcesync.ports import FetchFailure, FetchRequest, FetchResponse, Proof, StagedCopy
 from resourcesync.ports.validators_and_dates import served_at
 
 if TYPE_CHECKING:

@@ -32,8 +32,7 @@ def apply(previous: BinaryIO, patch: BinaryIO, result: BinaryIO, limit: int) -> 
     try:
         document, operations = _loads(before), _loads(wanted)
         hand = _style_of(before, document, wanted)
-        patched = apply_operations(document, operations)
-        written = hand.write(patched)
+        written = hand.write(apply_operations(document, operations))
     except (ValueError, RecursionError) as error:
         raise PatchError(f"the version before or the patch is not usable JSON: {error}") from (
             error

@@ -6,6 +6,7 @@ from itertools import groupby
 from typing import Final
 
 from resourcesync.destination.audits.reports import AuditRecord
+from resourcesync.destination.mirror_health import pending_text
 from resourcesync.destination.reports import MirrorState
 from resourcesync.mirror_state.rows import PendingCause, PendingTask
 from resourcesync.model import formatting
@@ -70,7 +71,7 @@ def _numbers(summary: views.MirrorSummary) -> Iterator[tuple[str, str, Piece]]:
     status = summary.status
     held = f"{formatting.counted(status.held, 'deletion')} held" if status.held else ""
     yield "In sync", status.share_text, ""
-    yield "Pending", formatting.count(status.listed.pending), held
+    yield "Pending", pending_text(status), held
     since: Piece = "never in sync"
     if status.in_sync_at is not None:
         since = "in sync at ", layout.time_tag(status.in_sync_at)

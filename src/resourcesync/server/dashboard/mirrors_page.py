@@ -4,6 +4,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from datetime import UTC, datetime
 from typing import Final
 
+from resourcesync.destination.mirror_health import pending_text
 from resourcesync.destination.reports import MirrorStatus
 from resourcesync.model import formatting
 from resourcesync.server.dashboard import layout, mirror_selection
@@ -38,8 +39,7 @@ def _search(query: mirror_selection.MirrorQuery) -> Markup:
     )
     state = tag("input", type="hidden", name="state", value=query.state) if query.state else None
     clear = tag("a", "all", href=address("./", **query.fields(text="", page=1)))
-    button = tag("button", "Search")
-    pieces = (state, field, button, clear if query.text else None)
+    pieces = (state, field, tag("button", "Search"), clear if query.text else None)
     return tag("form", *pieces, method="get", action="./", class_="search")
 
 
@@ -186,7 +186,7 @@ def _cells(summary: MirrorSummary, now: datetime) -> Iterator[Piece]:
 
 def _pending(status: MirrorStatus) -> str:
     if not status.held:
-        return formatting.count(status.listed.pending)
+        return pending_text(status)
     held = f"{formatting.counted(status.held, 'deletion')} held"
     return f"{formatting.count(status.listed.pending)}, {held}" if status.listed.pending else held
 
