@@ -335,10 +335,7 @@ def make_private_folder(path: Path, mode: int = 0o700) -> None:
 
 
 def _create_private(path: Path, folder_mode: int) -> None:
-    """Create an empty file; an existing one is never opened, except by SQLite.
-
-    Whoever closes a file in a process ends all locks of that process on it, those of SQLite too.
-    """
+    """Whoever closes a file ends all locks of its process on it, those of SQLite too."""
     _check_place(path)
     make_private_folder(path.parent, folder_mode)
     try:

@@ -145,10 +145,7 @@ def _select_sets(
 def _with_folders(
     folder: Path, known: Iterable[FollowedSet], offered: Sequence[OfferedSet], chosen: Iterable[str]
 ) -> tuple[FollowedSet, ...]:
-    """Return all followed sets; one that has a folder keeps it, whatever its name now.
-
-    A set that the Source has withdrawn stays as long as its mirror exists.
-    """
+    """A set that the Source has withdrawn stays as long as its mirror exists."""
     still = {offered_set.uri for offered_set in offered}
     sets = {
         followed_set.uri: followed_set

@@ -296,10 +296,7 @@ def _continues(done: ProcessedDocument, history: "ChangeHistory") -> bool:
 
 
 def _is_replaced(cursor: Cursor, history: "ChangeHistory") -> bool:
-    """True if the one list that was processed gave way to others.
-
-    One of several may have had changes that were not read; the last change was in another.
-    """
+    """One of several may have had changes that were not read; the last change was in another."""
     is_there = any(read.is_of(done) for read in history.lists for done in cursor.processed)
     return len(cursor.processed) == 1 and not is_there
 

@@ -175,10 +175,7 @@ class Destination:
         return options, options.prune or is_other or known not in (None, options.filters)
 
     def _find_lists(self, options: PullOptions) -> known_lists.SourcePlace:
-        """Return the lists as known; or at the new address of a Source, given by the operator.
-
-        The mirror knows its resources by their first URIs, so all files stay in place.
-        """
+        """The mirror knows its resources by their first URIs, so all files stay in place."""
         if not options.moved:
             return self._locator.known_place(self._dependencies.source, options)
         before, was_moved = self._sync_state.identity, self._sync_state.moved_from
@@ -268,10 +265,7 @@ class Destination:
         return baseline.run(gap=step is Next.NEWER_BASELINE)
 
     def _fill_gap(self, pull: SyncSession, baseline: "Baseline") -> SyncOutcome | Next:
-        """Read a newer Resource List, since changes are missing.
-
-        A list that was cut may be completed later, with the same moment.
-        """
+        """A list that was cut may be completed later, with the same moment."""
         is_cut = pull.cursor.phase is Phase.CUT_LIST
         done = baseline.run(known=self._known_list(pull), newer=not is_cut)
         if isinstance(done, SyncOutcome):

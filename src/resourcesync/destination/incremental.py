@@ -280,10 +280,7 @@ class Incremental:
     def _undecided(
         self, rows: Iterator[planner.ListedEntry]
     ) -> Iterator[planner.ListedEntry | Pending]:
-        """Yield what there is to decide, in URI order: a new change, else a task.
-
-        Copies that are retained, and stay so, are only counted: there may be many.
-        """
+        """Copies that are retained, and stay so, are only counted: there may be many."""
         self._retained_count = 0
         is_reviewed = self._pull.options.review is not None
         damaged = {task.uri for task in self._pull.state.suspect_tasks()}

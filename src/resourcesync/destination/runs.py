@@ -96,10 +96,7 @@ class MirrorRun:
         )
 
     def _certificate_note(self, *, is_complete: bool) -> int | None:
-        """Return the note of the end of the Source's certificate; ``None`` for the known one.
-
-        A run that failed may not have connected, so that it does not know.
-        """
+        """A run that failed may not have connected, so that it does not know."""
         until = self._dependencies.certificate_until()
         known = SyncState(self._dependencies.state).certificate_until
         if until == known or (until is None and not is_complete):

@@ -296,10 +296,7 @@ class Search(Generic[T]):
         return tuple(target for target in targets if uris.is_at_home(target, homes))
 
     def _search_robots(self, uri: str) -> T | None:
-        """Follow the ``Sitemap`` lines of ``robots.txt``; ``None`` when they lead nowhere.
-
-        Plain sitemaps are one list together, of which ``robots.txt`` is the index.
-        """
+        """Plain sitemaps are one list together, of which ``robots.txt`` is the index."""
         from resourcesync.discovery.links import named_sitemaps  # noqa: PLC0415 - rarely needed
 
         robots = self._get(uri)
@@ -319,10 +316,7 @@ class Search(Generic[T]):
     def _follow_sitemaps(
         self, targets: Iterable[str], index: FetchedDocument | None = None
     ) -> T | None:
-        """Use the sitemaps that a page or an index names.
-
-        Nothing shows which of them are ResourceSync's: those with a capability win (§6.3.4).
-        """
+        """Nothing shows which of them are ResourceSync's: those with a capability win (§6.3.4)."""
         marked, plain = self._sort([uri for uri in targets if not self._was_tried(uri)])
         best = marked or plain
         if len(best) == 1:

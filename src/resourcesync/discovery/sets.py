@@ -136,10 +136,7 @@ def names_of(offered: Sequence[OfferedSet]) -> tuple[str, ...]:
 
 
 def _place(uri: str) -> tuple[str, str]:
-    """Return the last folder of a URI's path, and its file's name without its ending.
-
-    The usual folder of the documents tells nothing: the one above it does.
-    """
+    """The usual folder of the documents tells nothing: the one above it does."""
     try:
         path = unquote(urlsplit(uri).path)
     except ValueError:

@@ -287,10 +287,7 @@ class DocumentScanner:
             raise self._driver.over(self._limits.text, "characters in one name")
 
     def _bounded(self, mark: int | None, attributes: list[str]) -> list[str]:
-        """Return one element's attributes without those that are too long.
-
-        One that belongs to ResourceSync is counted; one of others costs nothing.
-        """
+        """One that belongs to ResourceSync is counted; one of others costs nothing."""
         longest = self._limits.text
         if len(attributes) > 2 * self._limits.attributes:
             raise self._driver.over(self._limits.attributes, "attributes in one element")

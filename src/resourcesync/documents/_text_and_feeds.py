@@ -220,10 +220,7 @@ class FeedEntryHandler:
         self._leaf = ""
 
     def _add(self, entry: RawEntry) -> None:
-        """Add a complete entry, if it is of a page: a note or a message in a feed may have none.
-
-        A feed writes its times as mail does, so that is no fault.
-        """
+        """A feed writes its times as mail does, so that is no fault."""
         self._entry = None
         address = self._found.get(self._link) or self._found.get(self._guid, "")
         if not address:

@@ -39,10 +39,7 @@ _format: Final = partial(
 
 
 class _SharedFile(sqlite_file.SqliteFile):
-    """A file whose one connection several threads use in turn.
-
-    Only the owner may read it: it contains secrets.
-    """
+    """Only the owner may read it: it contains secrets."""
 
     FORMAT: ClassVar[sqlite_file.SqliteFormat]
 

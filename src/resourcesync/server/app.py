@@ -183,10 +183,7 @@ class Application:
         return not (self._root.is_dir() and any(map(os.path.lexists, self._always_there)))
 
     def _redirect_to_folder(self, request: asgi.HttpRequest) -> Response | None:
-        """Return the redirect to a folder that has a page; ``None`` for anything else.
-
-        The address is relative: a proxy may serve all this below another path.
-        """
+        """The address is relative: a proxy may serve all this below another path."""
         path = files.without_authority(request.raw_path)
         if path[-1:] in {b"", b"/"}:
             return None

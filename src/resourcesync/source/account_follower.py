@@ -242,10 +242,7 @@ class AccountFollower:
         return done
 
     def _loss(self) -> LossLimit | None:
-        """Return the limit on losses relative to the last publication, half of which may go.
-
-        What tells changes only names each deletion, and cannot be read in full: it is trusted.
-        """
+        """What tells changes only names each deletion, and is not read in full: it is trusted."""
         if self._options.allow_empty or not self._account.can_list_resources:
             return None
         if self._left is None:

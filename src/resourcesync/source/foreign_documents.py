@@ -104,10 +104,7 @@ def _conflict(
 
 
 def _read_ours(documents: DocumentStore, name: str) -> str | None:
-    """Return the address that a document of ours leads to; ``None`` if there is no such document.
-
-    The description of the set leads nowhere: it is empty.
-    """
+    """The description of the set leads nowhere: it is empty."""
     stream = documents.open(name)
     if stream is None:
         return None

@@ -93,10 +93,9 @@ def supersede(
 def _superseded_by(
     superseded: tuple[SupersededList, ...], former: SupersededList
 ) -> tuple[SupersededList, ...]:
-    """Return the superseded lists with another one, which may count as the one before it.
+    """A list that is written with each change would else add thousands: two may count as one.
 
-    A list that is written with each change would otherwise add thousands a day. The earlier moment
-    stays: Change Lists reach back to it.
+    The earlier moment stays: Change Lists reach back to it.
     """
     last = superseded[-1] if superseded else None
     is_same = last is not None and not (last.name or former.name)

@@ -264,10 +264,7 @@ def _check_order(last: str, pairs: Sequence[_Pair]) -> str:
 
 
 def _is_same(known: Resource, resource: Resource, *, is_unchanged: bool) -> bool:
-    """True if an original has the bytes, type and links that are known, whatever its times.
-
-    Other links or another type are a change: a mirror may learn of it by the Change List alone.
-    """
+    """Other links or another type are a change: only a Change List may tell a mirror of it."""
     if known.media_type != resource.media_type or _untimed(known) != _untimed(resource):
         return False
     if is_unchanged:

@@ -130,10 +130,7 @@ class Validator:
     def _judge_dumps(
         self, walk: DocumentWalk, target: str, *, whole: bool
     ) -> Generator[results.ValidationEvent, None, list[DocumentSummary]]:
-        """Open packages of each dump; return the manifests that no document is a copy of.
-
-        On this machine they are all opened, over the network as many as the sample allows.
-        """
+        """On this machine they are all opened, over the network as many as the sample allows."""
         manifests: list[DocumentSummary] = []
         size, unopened = walk.packages(self._judgement.sample)
         for listed in size:

@@ -316,10 +316,7 @@ class Scheduler:
             self._plan(row, now)
 
     def _plan(self, row: _ScheduleRow, now: Now) -> None:
-        """Compute when jobs are due, but for those that run or wait after a failure.
-
-        Audits and hand-overs begin with the first pull, if there was none.
-        """
+        """Audits and hand-overs begin with the first pull, if there was none."""
         row.due = {kind: due for kind, due in row.due.items() if row.is_wanted(kind)}
         for kind in filter(row.is_wanted, JobKind):
             last, table = row.began.get(kind), row.table(kind)

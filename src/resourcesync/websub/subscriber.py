@@ -343,10 +343,7 @@ class Subscriber:
 
 
 def _redirect_target(outcome: ports.FetchResponse | ports.FetchFailure) -> str:
-    """Return the address that a hub redirects a request to; empty without one.
-
-    No redirect leads from https to http.
-    """
+    """No redirect leads from https to http."""
     if not isinstance(outcome, ports.FetchResponse) or outcome.status not in _REDIRECTS:
         return ""
     target = join(outcome.request.uri, outcome.headers.get("location", "")) or ""

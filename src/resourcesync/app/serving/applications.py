@@ -305,10 +305,7 @@ class CurrentApplication:
 
 
 def _not_published_error(root: Path, description: Path, port: int) -> ConfigurationError:
-    """Return the error for a folder that is not published.
-
-    The current folder is mostly none to publish: it was not even named.
-    """
+    """The current folder is mostly none to publish: it was not even named."""
     tried = (("tried", f"{description}: not found"),)
     if not root.is_dir():
         tried, hint = (("tried", f"{root}: there is no such folder"),), "name one"

@@ -428,10 +428,7 @@ class ResourceTransfer:
 
 
 def _unreachable_site(error: errors.ResourceSyncError, asked: str) -> str:
-    """Return the other site of a redirect that cannot be resolved or must not be reached.
-
-    A later attempt does not change that.
-    """
+    """A later attempt does not change that."""
     if not isinstance(error, errors.SourceError) or error.code not in {"dns", "egress"}:
         return ""
     site = origin(error.uri) if error.uri else ""
@@ -450,9 +447,6 @@ def _staged(request: FetchRequest) -> StagedCopy:
 
 
 def _part_name(uri: str, listed: planner.ListedEntry) -> str:
-    """Return the name of a partial download for a later run; empty if it is not worth storing.
-
-    Only a strong digest of the whole can prove bytes assembled from parts.
-    """
+    """Only a strong digest of the whole can prove bytes assembled from parts."""
     large = listed.length is None or listed.length >= _MIN_RESUMABLE
     return f"{uri} {listed.hash}" if large and has_strong(parse_digests(listed.hash)) else ""

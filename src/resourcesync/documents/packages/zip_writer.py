@@ -92,10 +92,7 @@ class _Output(BytesIO):
 
 
 class _LongEntry(ZipInfo):
-    """The header of a member whose CRC and sizes follow it, since it is not in memory as a whole.
-
-    Deflated in any case: Java reads stored data only if its CRC comes first.
-    """
+    """Deflated in any case: Java reads stored data only if its CRC comes first."""
 
     def __init__(self, name: str, length: int, *, compact: bool) -> None:
         self._flags = DESCRIBED

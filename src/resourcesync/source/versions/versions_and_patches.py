@@ -252,10 +252,7 @@ class VersionRecorder:
         return (*links, self._names.patch_link(version, version.patch))
 
     def _patch(self, before: ResourceVersion, after: ResourceVersion) -> VersionPatch | None:
-        """Compute, prove and store a patch; ``None`` when none is useful.
-
-        Its base must be the version that was listed last: some versions may not have been stored.
-        """
+        """Its base is the version that was listed last: some may not have been stored."""
         assert self._patches is not None, "asked only where patches are computed"
         listed = parse_digests(self.index.recorded_hash(before.uri))
         if Digest(ALGORITHM, before.sha256) not in listed:
@@ -292,10 +289,7 @@ class VersionRecorder:
         return VersionPatch(sha256=sha256, length=length, media_type=media_type)
 
     def _make_room(self, length: int, spared: str = "") -> bool:
-        """Return whether so many more bytes fit, after old versions are dropped if necessary.
-
-        The version ``spared`` is about to be current again: the index does not know that yet.
-        """
+        """The version ``spared`` is about to be current again: the index does not know that yet."""
         most = self._most
         if not most:
             return True
