@@ -239,21 +239,6 @@ def trash_3(at: Scene) -> None:
 
 
 @scene
-def trash_of_what_is_listed_again(at: Scene) -> None:
-    at.pulled()
-    at.offer({ONE: None, FEW[1]: None})
-    at.silently("resourcesync pull museum")
-    at.silently("resourcesync trash restore museum --all")
-    at.run("resourcesync trash restore museum --all")
-    at.offer({}, at="2026-01-02T12:00:00Z")
-    at.run("resourcesync pull museum")
-    at.offer({ONE: None, FEW[1]: None}, at=STILL_LATER)
-    at.run("resourcesync pull museum")  # it has the say again
-    at.files("museum")
-    at.run("resourcesync trash list museum")
-
-
-@scene
 def repair(at: Scene) -> None:
     at.pulled()
     spoil("museum")

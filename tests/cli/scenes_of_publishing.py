@@ -4,7 +4,6 @@ import os
 from pathlib import Path
 
 from tests.cli.scenes import Scene, scene
-from tests.support.documents.written import written
 from tests.support.servers.listening import Listener
 
 URL = "--url https://museum.example"
@@ -160,49 +159,6 @@ def publish_and_notify(at: Scene) -> None:
 
 
 @scene
-def serve_refuses(at: Scene) -> None:
-    at.refuse("serve public", "serve nothere")
-    at.silently(f"resourcesync publish public {URL}")
-    description = PUBLIC / ".well-known/resourcesync"
-    for text in ("<html/>", written('<rs:md capability="description"/>')):
-        description.write_text(text)
-        at.refuse("serve public")
-    description.unlink()
-    description.mkdir()
-    at.refuse("serve public")
-
-
-@scene
-<<<<<<< HEAD
-=======
-def catalogue_2(at: Scene) -> None:
-    base = "https://h.example/"
-    Path("all.ndjson").write_text(f'{{"uri":"{base}a"}}\n')
-    at.silently("resourcesync catalogue import c.db all.ndjson")
-    for words in (
-        "catalogue post c.db --add",
-        "catalogue import c.db --changes",
-        "catalogue post c.db --after 3",
-        "catalogue export c.db all.ndjson",
-        "catalogue export c.db --json",
-        "catalogue export nothing.db",
-        f"publish catalogue:nothing.db --url {base} --out out",
-        "publish catalogue:c.db",
-        f"publish catalogue:c.db --url {base}",
-        f"publish catalogue:c.db --url {base} --out out --include *.txt",
-        f"publish catalogue:c.db --url {base} --out out --watch",
-        f"publish ndjson:all.ndjson --url {base} --out out -n",
-        "publish ndjson:all.ndjson --out out",
-        f"publish ndjson:all.ndjson --url {base}",
-        "catalogue check none.db",
-        "catalogue check c.db lines",
-    ):
-        at.refuse(words)
-    at.note(f"made: {Path('out').exists()} {Path('nothing.db').exists()}")
-
-
-@scene
->>>>>>> op1
 def catalogue_with_lines_that_cannot_be_recorded(at: Scene) -> None:
     base = "https://h.example/"
     lines = Path("all.ndjson")

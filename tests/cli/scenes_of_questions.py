@@ -128,14 +128,6 @@ def status_after_a_mistake(at: Scene) -> None:
 
 
 @scene
-def status_of_a_mirror_of_another_source(at: Scene) -> None:
-    at.pulled()
-    at.configure('[mirror.museum]\nsource = "https://other.example/"\ndest = "museum"\n')
-    at.run("resourcesync status museum --check")
-    at.refuse("config check")
-
-
-@scene
 def status_in_short(at: Scene) -> None:
     table = '[mirror.{0}]\nsource = "URL"\ndest = "{0}"\nretries = 0\n'
     at.configure("".join(map(table.format, ("good", "failing", "late"))) + "max_lag = 0\n")
