@@ -4,6 +4,7 @@ import os
 from pathlib import Path
 
 from tests.cli.scenes import Scene, scene
+from tests.support.documents.written import written
 from tests.support.servers.listening import Listener
 
 URL = "--url https://museum.example"
@@ -156,6 +157,19 @@ def publish_and_notify(at: Scene) -> None:
         at.run("resourcesync publish public --notify-only -q")
     at.silently("resourcesync publish public --hub ''")
     at.run("resourcesync publish public --notify-only")
+
+
+@scene
+def serve_refuses(at: Scene) -> None:
+    at.refuse("serve public", "serve nothere")
+    at.silently(f"resourcesync publish public {URL}")
+    description = PUBLIC / ".well-known/resourcesync"
+    for text in ("<html/>", written('<rs:md capability="description"/>')):
+        description.write_text(text)
+        at.refuse("serve public")
+    description.unlink()
+    description.mkdir()
+    at.refuse("serve public")
 
 
 @scene
