@@ -216,15 +216,20 @@ class SourceCatalogue:
     def changes(self, after: int = 0) -> Iterator[tuple[int, Change]]:
         """Yield ``(number, change)`` in order of time, those after number ``after``."""
         forgotten = self._file.read_note(_FORGOTTEN_NOTE, int) or 0
-        if 0 < after < forgotten:
-            raise ChangesLostError(
-                f"the changes up to number {forgotten} are deleted from the log",
-                evidence=(("asked", f"after number {after}"),),
-                hint="read all resources again, then go on from the last change there is",
-            )
-        if self.latest() is not None:
-            with self.snapshot() as snapshot:
+        if self.latest() is None:
+            return
+        with self.snapshot() as snapshot:
+            reason = f"the changes up to number {forgotten} are deleted from the log"
+            if after > max(snapshot.last_change(), forgotten):
+                reason = f"there is no change {after} yet: the catalogue was restored, or made anew"
+            elif not 0 < after < forgotten:
                 yield from snapshot.changes(after)
+                return
+        raise ChangesLostError(
+            reason,
+            evidence=(("asked", f"after number {after}"),),
+            hint="read all resources again, then go on from the last change there is",
+        )
 
     def latest(self) -> datetime | None:
         """Return the latest time that was assigned, ``None`` before the first."""

@@ -63,6 +63,8 @@ def test_who_reads_the_log_from_what_is_forgotten_is_told(tmp_path: Path) -> Non
     with SourceCatalogue(path) as posted:
         with pytest.raises(DiscontinuityError, match="up to number 2 are deleted from the log"):
             list(posted.changes(after=1))
+        with pytest.raises(DiscontinuityError, match="no change 4 yet: the catalogue was restored"):
+            list(posted.changes(after=4))
         assert [number for number, _ in posted.changes(after=2)] == [3]
         assert [number for number, _ in posted.changes()] == [3]
 
