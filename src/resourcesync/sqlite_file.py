@@ -65,8 +65,7 @@ class SqliteFormat(msgspec.Struct, frozen=True, kw_only=True):
 
 def read_schema(module: str, name: str, **parts: str) -> str:
     """Return the statements of a file beside a module, with the parts that code has, too."""
-    text = Path(module).with_name(name).read_text("ascii")
-    return text.format(note_table=NOTE_TABLE, **parts)
+    return Path(module).with_name(name).read_text("ascii").format(note_table=NOTE_TABLE, **parts)
 
 
 class SqliteErrors:
@@ -162,8 +161,7 @@ class SqliteErrors:
         code = getattr(error, "sqlite_errorcode", 0) & 0xFF  # errors of Python itself have none
         in_need = code in {sqlite3.SQLITE_IOERR, *_IN_USE}  # one process alone has it then
         if code == sqlite3.SQLITE_FULL or (in_need and self.has_no_room()):
-            message = f"no space is left for {self._path}"
-            return self._kind.full(message, evidence=self._evidence)
+            return self._kind.full(f"no space is left for {self._path}", evidence=self._evidence)
         if code in _IN_USE:
             return errors.LockedError(
                 f"another program is writing {self._path}",

@@ -54,8 +54,7 @@ def check_folder(folder: Path) -> Iterator[CheckResult]:
     if tells_case is not None:
         what = "distinguishes" if tells_case else "does not distinguish"
         more = "" if tells_case else "; such names are escaped"
-        text = f"the file system {what} upper and lower case{more}"
-        yield CheckResult("names", "ok", text)
+        yield CheckResult("names", "ok", f"the file system {what} upper and lower case{more}")
     if is_mirror(folder):
         yield from _check_quarantine(folder / OWN_FOLDER / "quarantine")
 

@@ -204,8 +204,7 @@ class MirrorChange(msgspec.Struct, frozen=True, kw_only=True):
                 return content
             if copy.length >= 0:
                 if copy == seen:  # no run replaced the file between the two
-                    is_there = (self.mirror / copy.path).is_file()
-                    trouble = "is damaged" if is_there else "is missing"
+                    trouble = "is damaged" if (self.mirror / copy.path).is_file() else "is missing"
                     raise self._error(trouble, "audit and repair the mirror")
             elif is_idle:
                 return None  # a run was killed: the next one logs an update

@@ -106,8 +106,7 @@ def place(
     below = _address_below(site, out)
     if below is not None and out is not None and (tree is None or out != _absolute(tree)):
         settings = replace(settings, documents_uri=f"{address}{below}{naming.FOLDER}")
-    beside = _documents_beside(Path(site), home, out)
-    earlier = tuple(sorted({*settings.earlier, *beside}))
+    earlier = tuple(sorted({*settings.earlier, *_documents_beside(Path(site), home, out)}))
     return replace(settings, site_uri=address, earlier=earlier)
 
 

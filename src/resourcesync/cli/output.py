@@ -214,8 +214,7 @@ def write_line(stream: TextIO, text: str) -> None:
     try:
         text.encode(encoding)
     except UnicodeEncodeError:
-        plain = text.translate(_ASCII)
-        text = plain.encode(encoding, "backslashreplace").decode(encoding)
+        text = text.translate(_ASCII).encode(encoding, "backslashreplace").decode(encoding)
     try:
         stream.write(text + "\n")
         stream.flush()

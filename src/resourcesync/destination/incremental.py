@@ -106,8 +106,7 @@ class Incremental:
             before, phase=Phase.GAP, checkpoint=None, list_clock=None, processed=(), window=None
         )
         with timed_phase(pull.dependencies, "lists"):
-            fresh = lists.bypassing_caches()
-            history = fresh.read(uri, before.beginning(), None, lambda _: True)
+            history = lists.bypassing_caches().read(uri, before.beginning(), None, lambda _: True)
         with ExitStack() as held:
             held.enter_context(history.sorter)
             # A copy that only a withdrawn change tells of is in no list, whatever the lists' start.

@@ -218,8 +218,7 @@ class SyncSession:
         """The packages of the Source's dumps."""
         from resourcesync.destination.lists.dump_packages import DumpPackages  # noqa: PLC0415 - some
 
-        is_retaining = self._is_retaining
-        return DumpPackages(self.dependencies, self.documents, is_retaining=is_retaining)
+        return DumpPackages(self.dependencies, self.documents, is_retaining=self._is_retaining)
 
     @contextmanager
     def retaining_packages(self) -> Iterator[None]:

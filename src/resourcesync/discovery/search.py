@@ -279,8 +279,7 @@ class Search(Generic[T]):
         how = "leads on" if roads else f'no link rel="{Relation.RESOURCESYNC}"'
         self._tried.append(_Try(uri, f"{'HTML' if html else error.message}, {how}", error))
         if is_own:
-            named = head_links(html, page.final_uri, _SITEMAP_LINK)
-            self._linked = self._allowed_of(named, homes)
+            self._linked = self._allowed_of(head_links(html, page.final_uri, _SITEMAP_LINK), homes)
         return roads
 
     def _allowed_of(self, targets: Iterable[str], homes: Iterable[str]) -> tuple[str, ...]:

@@ -257,7 +257,8 @@ class ForeignFragment:
         self._add("".join(parts))
 
     def end(self) -> None:
-        self._add("/>" if self._is_open else f"</{self._inside.pop()[0]}>")
+        local = self._inside.pop()[0]
+        self._add("/>" if self._is_open else f"</{local}>")
         self._is_open = False
 
     def text(self, text: str) -> None:

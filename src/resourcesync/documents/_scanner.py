@@ -314,8 +314,7 @@ class DocumentScanner:
         if namespace:
             evidence.append(("namespace", namespace[:200] or "none"))
         if title is not None:
-            text = " ".join(title[1].decode("utf-8", "replace").split())
-            evidence.append(("title", text))
+            evidence.append(("title", " ".join(title[1].decode("utf-8", "replace").split())))
         where = f" in the namespace {namespace[:200]}" if namespace else " without a namespace"
         return NotAListError(
             f"The document is not a list: its root is <{local[:100]}>"

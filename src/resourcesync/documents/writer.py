@@ -245,8 +245,7 @@ def _in_dialect_relations(link: Link, form: dialects.DialectForm) -> Link:
 def _renderer(
     header: Header, dialect: Dialect, texts: _entry_output.ColumnTexts = _entry_output.AS_GIVEN
 ) -> Callable[[Sequence[Entry]], list[str]]:
-    told = dialects.narrow_header(header, dialect)
-    written = _rows_of(told, dialects.form_of(dialect), texts)
+    written = _rows_of(dialects.narrow_header(header, dialect), dialects.form_of(dialect), texts)
     is_exact = dialect is Dialect.V1_1
 
     def checked(batch: Sequence[Entry]) -> list[str]:

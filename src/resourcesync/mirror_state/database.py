@@ -219,8 +219,7 @@ class SqliteMirrorState(MirrorLogs):
 
     def unconfirmed_since(self, uri: str) -> int | None:
         """Return when the Source said "not modified" though the date moved."""
-        query = "SELECT since FROM unconfirmed WHERE uri = ?"
-        return self.value(Microseconds, query, (uri,))
+        return self.value(Microseconds, "SELECT since FROM unconfirmed WHERE uri = ?", (uri,))
 
     def path_conflicts(
         self, base: str, paths: Sequence[str], key: PathKey | None

@@ -161,8 +161,7 @@ def missing_secrets(name: str, table: Mapping[str, object]) -> list[str]:
                 kind == "file" and not Path(place).expanduser().exists()
             )
             if is_missing:
-                where = _MISSING[kind].format(place)
-                found.append(f"`{key}` in [auth.{name}] comes from {where}")
+                found.append(f"`{key}` in [auth.{name}] comes from {_MISSING[kind].format(place)}")
     return found
 
 

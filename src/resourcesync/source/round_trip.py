@@ -83,8 +83,7 @@ def find_round_trip_fault(entries: Sequence[Resource] | Sequence[Change]) -> str
     """Return the same for at least one entry, by writing them and reading them back."""
     header = _HEADERS[type(entries[0])]
     try:
-        content = b"".join(writer.write(header, entries))
-        document = reader.read(BytesIO(content), uri=_NAME)
+        document = reader.read(BytesIO(b"".join(writer.write(header, entries))), uri=_NAME)
         read = [_mark(entry) for entry in document.entries()]
     except _BAD as error:
         return f"{error!s:.300}"

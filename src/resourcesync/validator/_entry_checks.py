@@ -287,8 +287,7 @@ class DescriptionLinks:
                 subject.report_at("LK09", "the metadata does not link back with describes", spot)
         for (resource, metadata), spot in self._describing.items():
             if resource in self._listed and (resource, metadata) not in self._described:
-                message = "the resource does not link back with describedby"
-                subject.report_at("LK09", message, spot)
+                subject.report_at("LK09", "the resource does not link back with describedby", spot)
 
     def _note(
         self,

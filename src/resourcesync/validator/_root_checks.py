@@ -150,8 +150,7 @@ class RootChecks:
             subject.summary.links.append((relations, href))
         extra = sorted(node.attributes.keys() - _TOLERATED)
         if extra:
-            message = f"a link of the root carries {', '.join(extra)}"
-            subject.report("G41", message, node, extra[0])
+            subject.report("G41", f"a link of the root carries {', '.join(extra)}", node, extra[0])
         for relation in relations.lower().split()[:20]:
             self._links[relation] = self._links.get(relation, 0) + 1
             if relation in ("up", "index") and self._links[relation] > 1:

@@ -142,8 +142,7 @@ class InboundLinks:
     def _read(self, uri: str) -> DocumentSummary | None:
         with fetch(self._documents, uri) as fetched:
             fetched.stream.seek(0)
-            chunks = pieces_of(fetched.stream)
-            examination = Examination(chunks, uri=uri, profile=self._profile)
+            examination = Examination(pieces_of(fetched.stream), uri=uri, profile=self._profile)
             for _ in examination:
                 pass  # its faults do not matter: it is not one of the Source's own documents
             return examination.summary if examination.summary.label else None

@@ -48,8 +48,7 @@ def judge_manifest(
     if dump in _MANIFESTS:
         wanted, rule = _MANIFESTS[dump]
         if kind is not wanted:
-            message = f"a {manifest.phrase} in a package of a {dump.phrase}"
-            yield at_root(rule, message, manifest)
+            yield at_root(rule, f"a {manifest.phrase} in a package of a {dump.phrase}", manifest)
     elif kind is not None and not kind.is_manifest:
         yield at_root("RM02", f"a {manifest.phrase} in the place of a manifest", manifest)
 

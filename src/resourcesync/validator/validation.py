@@ -152,8 +152,7 @@ class Validator:
         self, walk: DocumentWalk, target: str, first: str
     ) -> Iterator[results.ValidationEvent]:
         whole = self._judgement.is_whole_source or self._access.is_folder(target)
-        addresses = self._first_uris(walk.documents, first)
-        yield from self._visit(walk, addresses, follow=whole)
+        yield from self._visit(walk, self._first_uris(walk.documents, first), follow=whole)
         if not walk.summaries:
             return
         if walk.is_local:

@@ -180,8 +180,7 @@ class HttpTransfer:
         elif codings:
             if not http.content_codings.is_decodable(codings):
                 named = f"Content-Encoding: {response_head.printable(', '.join(codings))}"
-                message = "the response has an unrequested content coding"
-                self._stop("encoding", message, named)
+                self._stop("encoding", "the response has an unrequested content coding", named)
                 return  # its size is not the resource's
             self._decoder, limit = (
                 http.content_codings.new_decoder(codings),

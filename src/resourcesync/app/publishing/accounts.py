@@ -81,8 +81,7 @@ def publish_continuously(
             seconds = clock.monotonic() - began
             yield replace(done, seconds=seconds)
             asked = replace(asked, step=PublicationStep.DUE)
-            soonest = max(seconds * _PAUSE_SHARE, _SHORTEST_PAUSE)
-            counts = _follow(follower, clock, every, soonest)
+            counts = _follow(follower, clock, every, max(seconds * _PAUSE_SHARE, _SHORTEST_PAUSE))
 
 
 def _follow(follower: AccountFollower, clock: Clock, every: float, soonest: float) -> Posted:
@@ -117,8 +116,7 @@ def _open_follower(
             fetcher=partial(open_fetcher, network=followed.network, cancel=CancelToken(clock)),
             allow_empty=asked.allow_empty,
         )
-        scheme = options.address.partition(":")[0]
-        opened = plugins.open_plugin(plugins.ACCOUNTS, scheme, options)
+        opened = plugins.open_plugin(plugins.ACCOUNTS, options.address.partition(":")[0], options)
         account: ResourceAccount = stack.enter_context(opened)
         if catalogue is None:
             catalogue = stack.enter_context(catalogues.open_catalogue(path))

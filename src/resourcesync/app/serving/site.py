@@ -95,8 +95,7 @@ class PublishedSite(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def _documents_application(tree: PublishedTree, clock: Clock) -> ASGIApp:
-    source = _documents(tree.out, tree.capability_list)
-    return Application(source, clock=clock, links=tree.links())
+    return Application(_documents(tree.out, tree.capability_list), clock=clock, links=tree.links())
 
 
 def _documents(folder: Path, capability_list: str) -> ServedSource:

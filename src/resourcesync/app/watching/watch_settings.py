@@ -129,8 +129,7 @@ class WatchSettings(msgspec.Struct, frozen=True, kw_only=True):
         return ConfigurationError(f"`{key}` of {name} {reason}", hint=hint)
 
     def _with_job_share(self, target: PullTarget) -> PullTarget:
-        share = max(self.service.jobs // self.service.parallel, 1)
-        jobs = min(target.network.jobs, share)
+        jobs = min(target.network.jobs, max(self.service.jobs // self.service.parallel, 1))
         return target._replace(network=structs.replace(target.network, jobs=jobs))
 
 

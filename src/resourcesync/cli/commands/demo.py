@@ -161,8 +161,7 @@ class _Demo:
         from resourcesync.cli.render.pull import conclude  # noqa: PLC0415 - help stays quick
 
         # The demo's server is on this machine.
-        mirror = app.mirror.Mirror(source, self._mirror, proxy="")
-        pulled = mirror.pull(on_event=self._report)
+        pulled = app.mirror.Mirror(source, self._mirror, proxy="").pull(on_event=self._report)
         ended = conclude(pulled, "the mirror", first=source is not None, plan={})
         line = ended.closing[0]
         text = f"{pulled.mode.value}: {line.label.lower()}, {line.text}"

@@ -97,8 +97,7 @@ class WatchView:
         if summary is None:
             return None
         folder = Path(summary.seen.folder)
-        pulls = self._cache.pulls(folder)
-        seen = views.MirrorDetail(summary=summary, now=self.now(), runs=pulls)
+        seen = views.MirrorDetail(summary=summary, now=self.now(), runs=self._cache.pulls(folder))
         if summary.error:
             return seen
         try:

@@ -146,8 +146,7 @@ class Audit:
         return serves_too_little(self._pull.sync_state, lacking, counts.accurate, listed)
 
     def _record_proof(self) -> None:
-        counts = self._counts
-        all_read = self._method == "hash" and counts.present == self._pull.state.count()
+        all_read = self._method == "hash" and self._counts.present == self._pull.state.count()
         if all_read and not self._findings:
             self._pull.state.commit(StateTransaction(notes={PROVEN_ALL: str(self._pull.now)}))
 

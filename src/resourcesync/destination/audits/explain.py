@@ -189,8 +189,7 @@ class Explanation(msgspec.Struct, kw_only=True):
             case planner.Match.DIFFERENT:
                 return ResourceVerdict.OUTDATED
             case planner.Match.UNKNOWN:
-                is_open = self.is_undecided
-                return ResourceVerdict.UNDECIDED if is_open else ResourceVerdict.UNPROVEN
+                return ResourceVerdict.UNDECIDED if self.is_undecided else ResourceVerdict.UNPROVEN
 
 
 def explain(

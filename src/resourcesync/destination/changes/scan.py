@@ -240,8 +240,7 @@ class ChangeListScan:
             )
         last, begun = latest.change_time, span.from_
         if last is None and begun is not None:
-            is_usable = gaps.is_plausible(begun, through=reading.list_clock, now=now)
-            last = begun if is_usable else None
+            last = begun if gaps.is_plausible(begun, through=reading.list_clock, now=now) else None
         reading.list_clock = gaps.advance_checkpoint(
             reading.list_clock, until=span.until, last=last, now=now
         )

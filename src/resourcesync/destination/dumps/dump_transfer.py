@@ -388,8 +388,7 @@ class DumpTransfer:
         self, fetch: Fetch, member: "ManifestMember", terms: manifests.PackageTrust
     ) -> bool:
         listed = fetch.listed
-        own = self._pull.options.own_algorithm
-        staged = self._copies.stage(algorithms_for(listed, own))
+        staged = self._copies.stage(algorithms_for(listed, self._pull.options.own_algorithm))
         try:
             for chunk in member.chunks():
                 staged.write(chunk)

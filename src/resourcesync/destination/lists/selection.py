@@ -503,8 +503,7 @@ def usable_patch_of(resource: Resource, formats: "Mapping[str, PatchFormat]") ->
             continue  # not a web address: ignored
         is_exact = link.length is not None
         bound = length - 1 if link.length is None else link.length
-        digests = format_digests(link.digests)
-        return PatchLink(name, link.href, digests, bound, is_exact, link.path)
+        return PatchLink(name, link.href, format_digests(link.digests), bound, is_exact, link.path)
     return None
 
 

@@ -243,8 +243,7 @@ class CommitBatch:
             if ready.fetch.before is not None
         }
         suspects = [befores.get(ready.copy.uri) or ready.copy for ready in staged]
-        unknown = tuple(map(planner.as_unknown, suspects))
-        self._state.commit(rows.StateTransaction(suspect=unknown))
+        self._state.commit(rows.StateTransaction(suspect=tuple(map(planner.as_unknown, suspects))))
         results = self._copies.install([_installation_of(ready) for ready in staged])
         moment = self.now() if staged else 0  # one reading of the clock for a group
         self._report_quarantined()

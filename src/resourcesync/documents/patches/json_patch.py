@@ -31,8 +31,7 @@ def apply(previous: BinaryIO, patch: BinaryIO, result: BinaryIO, limit: int) -> 
     wanted = read_all(patch, MAX_BYTES, "the patch")
     try:
         document, operations = _loads(before), _loads(wanted)
-        hand = _style_of(before, document, wanted)
-        written = hand.write(apply_operations(document, operations))
+        written = _style_of(before, document, wanted).write(apply_operations(document, operations))
     except (ValueError, RecursionError) as error:
         raise PatchError(f"the version before or the patch is not usable JSON: {error}") from (
             error

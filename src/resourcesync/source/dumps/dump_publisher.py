@@ -169,8 +169,7 @@ class DumpPublisher:
     ) -> DumpRecord:
         # A number that no package ever had.
         numbers = (naming.change_package_number(name) + 1 for name in self._documents.names())
-        number = max((record.number, *numbers))
-        reached = replace(_reached(snapshot, plan, record), number=number)
+        reached = replace(_reached(snapshot, plan, record), number=max((record.number, *numbers)))
         lost = dump_packages.find_lost_changes(snapshot, reached.last, self._packager.contents)
         if lost is not None:
             _log.info("the bytes of %d changes are gone: the Change Dump starts over", lost.count)
