@@ -186,8 +186,7 @@ class Catalogue:
 
         Raises:
             ConfigurationError: There is no such catalogue.
-            ChangesLostError: Some of those after ``after`` were removed, or the catalogue is older
-                than ``after``: read `resources`.
+            ChangesLostError: Not all after ``after`` are there: read `resources`.
             StorageError: It cannot be read.
         """
         after = convert_argument("after", after, Annotated[int, msgspec.Meta(ge=0)])
