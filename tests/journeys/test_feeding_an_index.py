@@ -3,7 +3,6 @@
 import sqlite3
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Literal
 
 import pytest
 
@@ -12,8 +11,7 @@ from resourcesync import Mirror
 from resourcesync.cli.main import run
 from tests.support.crashes.indexing import chunks_of, read_search
 from tests.support.servers.tiny_source import TinySource
-from tests.support.sources.embedding import EARLY, FILES, LATE, tiny_source
-from tests.support.sources.embedding import LATER as LATER_STILL
+from tests.support.sources.embedding import FILES, LATE, tiny_source
 
 source = tiny_source
 
@@ -128,25 +126,3 @@ def test_after_a_move_an_index_has_each_page_once(
 
     assert read_search(search.path) == files_of(source, LATER)
     assert store.texts() == chunks_of(files_of(source, LATER))
-
-
-@pytest.mark.parametrize("mode", ["auto", "baseline"])
-def test_a_replica_by_paths_follows_a_copy_that_gives_its_name_away(
-    source: TinySource, tmp_path: Path, mode: Literal["auto", "baseline"]
-) -> None:
-    mirror, replica, position = Mirror(source.url, tmp_path / "m"), dict[str, bytes](), "start"
-    first = {"/docs/": b"A"}
-    both = {**first, "/docs/index.html": b"B"}
-    for at, files in zip(
-        (EARLY, LATE, LATER_STILL, "2026-04-01"), (first, both, first, both), strict=True
-    ):
-        source.offer(files, at=at)
-        mirror.pull(mode=mode)
-        for change in mirror.changes(since=position):
-            content, position = change.read(), change.position
-            for path in (change.was, change.path if change.kind == "deleted" else None):
-                if path is not None:
-                    del replica[path.name]
-            if content is not None:
-                replica[change.path.name] = content
-        assert replica == {path.name: path.read_bytes() for path in (tmp_path / "m/docs").iterdir()}

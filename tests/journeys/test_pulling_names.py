@@ -5,7 +5,9 @@ from pathlib import Path
 
 import pytest
 
+from resourcesync.destination.change_log_reader import ChangeLogReader
 from resourcesync.errors import StorageError
+from resourcesync.mirror_state.rows import ChangeLogPosition
 from tests.support.crashes.killing import killed
 from tests.support.worlds.network import BASE, Answer
 from tests.support.worlds.published_source import PublishedSource
@@ -173,6 +175,31 @@ def test_the_moves_can_be_killed_at_any_moment(tmp_path: Path) -> None:
     assert deaths > 5
 
 
+class Replica:
+    """Another tree that gets the changes only, and keeps the digests of each path."""
+
+    def __init__(self) -> None:
+        self.files: dict[str, str] = {}
+        self._position: ChangeLogPosition | None = None
+
+    def follow(self, world: World[PublishedSource]) -> dict[str, str]:
+        """Apply what is new, and return what the mirror has."""
+        with world.destination() as destination:
+            state = destination.read_only_session().state
+            reader = ChangeLogReader(state=state, position=self._position)
+            for change in reader.read_new():
+                if change.was:
+                    del self.files[change.was]
+                if change.kind == "deleted":
+                    del self.files[change.path]
+                else:
+                    is_here = change.kind == "updated" and not change.was
+                    assert (change.path in self.files) is is_here
+                    self.files[change.path] = change.digests
+            self._position = reader.position
+            return {copy.path: copy.digests for copy in state.copies()}
+
+
 PIECES = ["a", "b", "a+b", "a%2Bb", "index.html", "%C3%A9", "a-b"]
 
 
@@ -186,7 +213,7 @@ def test_names_depend_on_the_set_of_uris_and_not_on_what_came_when(
     tmp_path: Path, seed: int
 ) -> None:
     luck = random.Random(seed)
-    world = World(tmp_path / "mirror")
+    world, replica = World(tmp_path / "mirror"), Replica()
     for round_ in range(6):
         for name in {some(luck) for _ in range(luck.randint(1, 5))}:
             world.source.put(name, f"content of /{name}")
@@ -199,8 +226,10 @@ def test_names_depend_on_the_set_of_uris_and_not_on_what_came_when(
         if luck.random() < 0.7:
             world.pull()
             assert world.in_sync()
+            assert replica.follow(world) == replica.files
     world.pull()
     assert world.in_sync()
+    assert replica.follow(world) == replica.files
     assert world.audit().in_sync
     assert len(world.home.files_on_disk()) == len(world.source.originals.contents())
 
@@ -213,4 +242,5 @@ def test_names_depend_on_the_set_of_uris_and_not_on_what_came_when(
 
     assert world.in_sync()
     assert paths(world) == paths(other)
+    assert replica.follow(world) == replica.files
     assert not aside(world)

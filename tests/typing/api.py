@@ -115,6 +115,7 @@ def hand_on(change: MirrorChange) -> None:
     resource = change.resource()
     if change.kind != "deleted" and resource is not None:
         assert_type(change.path.read_bytes(), bytes)
+        assert_type(change.was, Path | None)
         cite(resource.uri, resource.path, resource.digests, resource.fixity, resource.fetched)
     digests: tuple[Digest, ...] = change.digests
     assert_type(change.time, datetime)

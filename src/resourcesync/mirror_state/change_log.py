@@ -77,6 +77,7 @@ class ChangeLogWriter:
         """Log the changes of a step, in its transaction and before its rows are written."""
         before = self._befores.copy()
         if step.suspect:
+            self._end_paths(step)
             self._mark_suspect(step.suspect)
         if step.installed or step.removed:
             self._log(step)
@@ -86,6 +87,15 @@ class ChangeLogWriter:
     def end_run(self) -> None:
         """Note the files that a run, which failed or was stopped, leaves in an unknown state."""
         self._exposed.update(self._befores)
+
+    def _end_paths(self, step: StateTransaction) -> None:
+        # A copy whose content is unknown has moved: its path may have another before it is known.
+        before = self._befores
+        moved = [copy for copy in step.suspect if copy.uri in before]
+        moved = [copy for copy in moved if copy.path != before[copy.uri].path]
+        entries = [entry for copy in moved if (entry := self._removed(copy.uri))]
+        if entries:
+            _append(self._db, entries, step.now)
 
     def _mark_suspect(self, doubted: Sequence[Copy]) -> None:
         # A copy that was ever installed has a signature: a new one needs no lookup.

@@ -272,6 +272,18 @@ def test_what_was_in_doubt_when_a_run_was_killed_is_an_update(
         assert told(state, after=3) == [("touched", "a")]
 
 
+def test_a_copy_that_moves_while_in_doubt_ends_before_another_has_its_path(
+    state: SqliteMirrorState,
+) -> None:
+    put(state, made("a", "1"), None)
+    state.commit(StateTransaction(suspect=[as_unknown(made("a", "1"))]))
+    moved = made("a", "2")._replace(path="elsewhere")
+    state.commit(StateTransaction(suspect=[as_unknown(moved)], now=6))
+    put(state, made("b", "1"), None)
+    state.commit(StateTransaction(installed=[moved]))
+    assert [kind for kind, _ in told(state)] == ["created", "deleted", "created", "created"]
+
+
 def test_what_a_failed_run_left_in_doubt_is_an_update_and_other_digests_are_none(
     state: SqliteMirrorState,
 ) -> None:
