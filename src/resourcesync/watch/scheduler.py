@@ -402,9 +402,11 @@ class Scheduler:
             (row.turn_ends, name)
             for name, row in self._rows.items()
             if row.turn_ends <= now.steady and not row.is_stopping
-            if row.preemptions or not room or row.schedule.host in self._crowded
         )
-        chosen = [name for _, name in over[: max(self._blocked - stopping, 0)]]
+        rows = [(name, self._rows[name]) for _, name in over]
+        places = [name for name, row in rows if row.preemptions or not room]
+        hosts = [name for name, row in rows if row.schedule.host in self._crowded]
+        chosen = [*dict.fromkeys([*places[: max(self._blocked - stopping, 0)], *hosts])]
         for name in chosen:
             self._rows[name].is_stopping = True
         return chosen
@@ -425,9 +427,10 @@ class Scheduler:
             self._is_long_full = self._count_preempted() >= max(places - 1, 1)
             if not row.is_free(kind):
                 continue
-            is_crowded = not is_telling and row.schedule.host in hosts
-            if is_crowded or left[is_telling] <= 0 or self._must_wait(row, kind):
-                self._crowded |= {row.schedule.host} if is_crowded else set()
+            if not is_telling and row.schedule.host in hosts:
+                self._crowded.add(row.schedule.host)  # no place would help
+                continue
+            if left[is_telling] <= 0 or self._must_wait(row, kind):
                 self._blocked += not is_telling
                 continue
             left[is_telling] -= 1
