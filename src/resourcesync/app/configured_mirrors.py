@@ -122,7 +122,7 @@ def resolve_folder(folder: Path) -> Path:
         return folder.absolute()
 
 
-def is_there(name: str, folder: Path, source: str | None, pulled: Collection[str]) -> bool:
+def is_mirror_present(name: str, folder: Path, source: str | None, pulled: Collection[str]) -> bool:
     """True if a folder is a mirror; refuse one that was pulled and is none: is its disk away?"""
     is_mirror, place = app.mirror_home.is_present(folder), str(folder.absolute())
     if not is_mirror and place in pulled:
@@ -353,7 +353,7 @@ class MirrorConfiguration:
         mirror = self.mirror(name)
         if not mirror.store:
             pulled = app.stored_names.StoredNames(self.state_file("pulled"))
-            is_there(name, mirror.dest, mirror.source, pulled.names)
+            is_mirror_present(name, mirror.dest, mirror.source, pulled.names)
 
     def check_name(self, place: str) -> None:
         """Refuse a Source's name, and what is similar to a mirror's, unless it is on the disk."""

@@ -118,8 +118,8 @@ class Puller(NamedTuple):
         if not target.is_configured or target.store or pulled is None:
             return
         folder, names = str(target.folder.absolute()), pulled.names
-        is_there = configured_mirrors.is_there(target.name, target.folder, target.address, names)
-        if is_there and folder not in names:
+        where = target.name, target.folder, target.address
+        if configured_mirrors.is_mirror_present(*where, names) and folder not in names:
             with suppress(StorageError):  # then a pull that finds nothing there is not refused
                 pulled.add(folder)
 

@@ -65,10 +65,15 @@ class CheckedMirror(NamedTuple):
         return self.is_fine, WORST_FIRST.index(self.status.judged), -lag, self.status.mirror
 
 
+def pending_of(status: MirrorStatus) -> int | None:
+    """Return how many are not in the mirror as listed; ``None`` if none is known yet."""
+    return status.listed.pending if status.listed.pending or status.is_counted else None
+
+
 def pending_text(status: MirrorStatus) -> str:
-    """Return how many are not in the mirror as listed; ``-`` if none is known yet."""
-    is_known = status.listed.pending or status.is_counted
-    return formatting.count(status.listed.pending) if is_known else "-"
+    """Return the same as a text; ``-`` if it is not known."""
+    pending = pending_of(status)
+    return "-" if pending is None else formatting.count(pending)
 
 
 def is_over(seconds: float | None, most: float | None) -> bool:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from resourcesync.cli.exit_codes import exit_code_of_kind
 from resourcesync.cli.output import with_mirror
 from resourcesync.cli.render.pull import deletions_line, release_steps, say
-from resourcesync.destination.mirror_health import CheckedMirror, pending_text
+from resourcesync.destination.mirror_health import CheckedMirror, pending_of, pending_text
 from resourcesync.destination.reports import (
     FailedRun,
     Failing,
@@ -46,8 +46,7 @@ def mirror_fields(seen: CheckedMirror) -> dict[str, object]:
     if status.failed_run is not None:
         hint = with_mirror(status.failed_run.hint, status.mirror)
         fields["failed_run"] = {**_failed_fields(status.failed_run), "hint": hint}
-    if pending_text(status) == "-":
-        fields["listed"] = {**report_fields(status.listed), "pending": None}
+    fields["listed"] = {**report_fields(status.listed), "pending": pending_of(status)}
     return {
         **fields,
         "running": status.state is MirrorState.SYNCING,
