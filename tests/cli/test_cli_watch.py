@@ -38,7 +38,7 @@ def told() -> list[dict[str, object]]:
 
 
 def passed() -> bool:
-    time.sleep(0.5)
+    time.sleep(2)
     return True
 
 
