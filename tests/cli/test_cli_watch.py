@@ -26,10 +26,11 @@ from tests.support.commands.run import files_of, resourcesync
 from tests.support.commands.settings_file import museum, put
 from tests.support.commands.watching import AdminPages
 from tests.support.servers.tiny_source import Answer, Asked, TinySource
-from tests.support.sources.several_sets import SETS, offer
+from tests.support.sources.several_sets import SETS
 from tests.support.sources.several_sets import offer as offer_sets
 
 TELL = 'on_change = ["sh", "-c", "cat >> told.ndjson"]'
+ALL = "\nall_sets = true"
 
 
 def told() -> list[dict[str, object]]:
@@ -101,7 +102,7 @@ def test_what_another_run_brought_is_told_after_the_next_pull(
 
 
 def test_the_next_program_is_told_of_each_set(source: TinySource) -> None:
-    offer(source, SETS)
+    offer_sets(source, SETS)
     put(museum(source, f'every = "1h"\nall_sets = true\n{TELL}\n'))
 
     with meanwhile(lambda: len(told()) == 4, passed):
@@ -315,14 +316,14 @@ def test_a_disk_that_goes_while_a_set_is_pulled_is_not_written_to_by_the_next_on
     assert list(folder.glob("*")) == []
 
 
-@pytest.mark.parametrize("sets", [False, True])
+@pytest.mark.parametrize(("more", "gone"), [("", ""), (ALL, ""), (ALL, "/maps")])
 def test_a_mirror_whose_folder_vanished_is_not_fetched_again_by_the_service(
-    source: TinySource, said: Said, *, sets: bool
+    source: TinySource, said: Said, more: str, gone: str
 ) -> None:
-    if sets:
+    if more:
         offer_sets(source, SETS)
-    put(museum(source, 'every = "1s"\nall_sets = true' if sets else 'every = "1s"'))
-    folder, away, pages = Path("copies/museum"), Path("away"), AdminPages()
+    put(museum(source, f'every = "1s"{more}'))
+    folder, away, pages = Path(f"copies/museum{gone}"), Path("away"), AdminPages()
 
     def vanish() -> bool:
         folder.rename(away)
@@ -338,6 +339,7 @@ def test_a_mirror_whose_folder_vanished_is_not_fetched_again_by_the_service(
             assert run(["watch", "--admin", pages.bind]) == 0
         assert "was a mirror, and is none now" in said.readouterr().out
         assert list(folder.iterdir()) == []
+    assert [run([command, "museum"]) for command in ("pull", "status", "doctor")] == [8] * 3
 
     folder.rmdir()
     away.rename(folder)

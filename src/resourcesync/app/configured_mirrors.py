@@ -17,7 +17,7 @@ from msgspec import structs
 from resourcesync import app
 from resourcesync.destination.options import PullOptions
 from resourcesync.discovery.uris import is_same
-from resourcesync.errors import ConfigurationError, StorageError, quoted
+from resourcesync.errors import ConfigurationError, quoted
 from resourcesync.model.formatting import some
 from resourcesync.settings import config_file, environment
 from resourcesync.settings.config_file import ConfigFile, SettingValue
@@ -122,19 +122,6 @@ def resolve_folder(folder: Path) -> Path:
         return folder.absolute()
 
 
-def is_mirror_present(name: str, folder: Path, source: str | None, pulled: Collection[str]) -> bool:
-    """True if a folder is a mirror; refuse one that was pulled and is none: is its disk away?"""
-    is_mirror, place = app.mirror_home.is_present(folder), str(folder.absolute())
-    if not is_mirror and place in pulled:
-        raise StorageError(
-            f"{place} was a mirror, and is none now",
-            evidence=(("mirror", name), ("kept", "nothing was fetched")),
-            hint="mount its disk; if the folder moved, correct `dest`; to fetch everything again: "
-            f"resourcesync pull {source} {place}",
-        )
-    return is_mirror
-
-
 class ConfiguredMirror(msgspec.Struct, frozen=True, kw_only=True):
     """One table ``[mirror.NAME]``, with the values of ``[defaults]`` and the environment."""
 
@@ -150,6 +137,20 @@ class ConfiguredMirror(msgspec.Struct, frozen=True, kw_only=True):
     def source(self) -> str:
         """The Source's address."""
         return str(self.settings["source"].value)
+
+    def is_present(self, pulled: Collection[str]) -> bool:
+        """True if its folder is a mirror; refuse one that was pulled and is none."""
+        is_mirror, place = app.mirror_home.is_present(self.dest), self.dest.absolute()
+        if not is_mirror and str(place) in pulled:
+            sets = make(PlaceSettings, values_of(self.settings))
+            again = " ".join(
+                (self.source, quoted(place, "DIR"))
+                + ("--all-sets",) * sets.all_sets
+                + tuple(f"--set {quoted(name, 'NAME')}" for name in sets.set_names)
+            )
+            moved = "if the folder moved, correct `dest`; "
+            raise app.mirror_home.lost_mirror_error(place, again, moved)
+        return is_mirror
 
     def moved_line(self, known: str) -> str:
         """Return the line of the file for the Source's present address; empty if it is there."""
@@ -353,7 +354,7 @@ class MirrorConfiguration:
         mirror = self.mirror(name)
         if not mirror.store:
             pulled = app.stored_names.StoredNames(self.state_file("pulled"))
-            is_mirror_present(name, mirror.dest, mirror.source, pulled.names)
+            mirror.is_present(pulled.names)
 
     def check_name(self, place: str) -> None:
         """Refuse a Source's name, and what is similar to a mirror's, unless it is on the disk."""

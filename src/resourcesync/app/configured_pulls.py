@@ -118,8 +118,8 @@ class Puller(NamedTuple):
         if not target.is_configured or target.store or pulled is None:
             return
         folder, names = str(target.folder.absolute()), pulled.names
-        where = target.name, target.folder, target.address
-        if configured_mirrors.is_mirror_present(*where, names) and folder not in names:
+        mirror = self.configuration.mirror(target.name)
+        if mirror.is_present(names) and folder not in names:
             with suppress(StorageError):  # then a pull that finds nothing there is not refused
                 pulled.add(folder)
 
@@ -147,14 +147,7 @@ class Puller(NamedTuple):
     ) -> Iterator[PulledMirror]:
         from resourcesync.ports import CancelToken  # noqa: PLC0415 - the same
 
-        clock, place = app.system.SystemClock(), target.place
-        request = app.mirror_sets.SetRequest(
-            source=target.options.moved or target.address,
-            names=place.set_names,
-            every=place.all_sets,
-            is_now=place.all_sets and not target.is_configured,  # a table says it at each pull
-            is_moved=bool(target.options.moved),
-        )
+        clock, request = app.system.SystemClock(), _set_request(target)
         cancel = CancelToken(clock, self.stop)
         plan = app.mirror_sets.plan_sets(target.folder, request, network=network, cancel=cancel)
         failure = "" if plan.failure is None else plan.failure.message
@@ -173,9 +166,10 @@ class Puller(NamedTuple):
                 failed: ResourceSyncError | None = None
                 try:
                     self._check_folder(target)  # its disk may go meanwhile
+                    is_first = not app.mirror_home.is_set_present(mirror.folder)
                     pulled = self._pull_one(of_set, mirror.folder, mirror.uri, network, report)
-                    if request.is_moved and not target.dry_run:  # else it is where it was
-                        plan.remember()
+                    if (request.is_moved or is_first) and not target.dry_run:
+                        plan.remember()  # after a move that failed, it is where it was
                 except ResourceSyncError as error:
                     failed = error
                 seconds = round(clock.monotonic() - started, 3)
@@ -208,6 +202,17 @@ class Puller(NamedTuple):
         conflict = self.configuration.mirror(target.name).source_conflict(only_moved=True)
         if conflict is not None:
             raise conflict
+
+
+def _set_request(target: PullTarget) -> "app.mirror_sets.SetRequest":
+    place = target.place
+    return app.mirror_sets.SetRequest(
+        source=target.options.moved or target.address,
+        names=place.set_names,
+        every=place.all_sets,
+        is_now=place.all_sets and not target.is_configured,  # a table says it at each pull
+        is_moved=bool(target.options.moved),
+    )
 
 
 def _home(target: PullTarget, folder: Path) -> "app.mirror_home.Home":

@@ -270,6 +270,28 @@ def trace_of_source(folder: Path) -> Path | None:
     return next(filter(os.path.lexists, found), None)
 
 
+def lost_mirror_error(place: Path, again: str, moved: str = "") -> errors.StorageError:
+    """Return the error for a folder that was pulled, and is no mirror now: is its disk away?"""
+    return errors.StorageError(
+        f"{place} was a mirror, and is none now",
+        evidence=(("kept", "nothing was fetched"),),
+        hint=f"mount its disk; {moved}to fetch everything again: resourcesync pull {again}",
+    )
+
+
+def is_set_present(folder: Path) -> bool:
+    """True if the folder of a set is a mirror; refuse one that was pulled and is none."""
+    place = folder.absolute()
+    if is_mirror(folder):
+        return True
+    known = own_folder.read_sets(place.parent)
+    for each in () if known is None else known.sets:
+        if known and each.pulled and each.folder == place.name:
+            again = f"{known.source} {errors.quoted(place, 'DIR')} --set {each.uri}"
+            raise lost_mirror_error(place, again)
+    return False
+
+
 def not_a_mirror_error(folder: Path) -> errors.ResourceSyncError:
     """Return the error for a folder that is not a mirror; it lists the mirrors of sets."""
     tried = (("tried", f"{folder / OWN_FOLDER / STATE_FILE}: not found"),)
@@ -283,6 +305,7 @@ def not_a_mirror_error(folder: Path) -> errors.ResourceSyncError:
         )
     try:
         sets = own_folder.read_sets(folder)
+        is_set_present(folder)
     except errors.StorageError as error:
         return error
     if sets is not None and sets.sets:

@@ -35,8 +35,12 @@ class SetPlan(msgspec.Struct, frozen=True, kw_only=True):
     """The error of the request for the sets."""
 
     def remember(self) -> None:
-        """Store the sets durably."""
-        own_folder.write_sets(self.folder, self.followed)
+        """Store durably the sets, and which of their mirrors were there."""
+        sets = tuple(
+            replace(each, pulled=each.pulled or is_mirror(self.folder / each.folder))
+            for each in self.followed.sets
+        )
+        own_folder.write_sets(self.folder, replace(self.followed, sets=sets))
 
     def remove_if_empty(self) -> None:
         """Remove a folder of mirrors without any mirror."""

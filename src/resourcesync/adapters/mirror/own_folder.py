@@ -104,11 +104,12 @@ _Sets = Annotated[tuple["FollowedSet", ...], msgspec.Meta(max_length=MAX_SETS)]
 class FollowedSet(msgspec.Struct, frozen=True, kw_only=True):
     """A set, and the folder of its mirror.
 
-    ``uri`` is that of its Capability List.
+    ``uri`` is that of its Capability List. ``pulled``: its mirror was there.
     """
 
     uri: str
     folder: str
+    pulled: bool = False
 
 
 class FollowedSets(msgspec.Struct, frozen=True, kw_only=True):

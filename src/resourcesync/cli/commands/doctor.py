@@ -78,6 +78,7 @@ def _verdicts(
             mirror = configuration.mirror(target)
             settings, addresses = mirror.settings, {mirror.source}
         for each in app.mirror_home.each_mirror(folder):
+            app.mirror_home.is_set_present(each)
             yield from app.diagnosis.check_folder(each)
             if target not in configuration:
                 addresses.add(app.mirror_home.source_of(each))
