@@ -165,9 +165,3 @@ def test_a_rule_finds_what_breaks_it_and_nothing_else(
     found = list(rules[name](CodeFile("src/resourcesync/utils/a.py", text)))
 
     assert [fault[: len(start)] for fault, start in zip(found, expected, strict=True)] == expected
-
-
-def test_documentation_does_not_make_a_module_long() -> None:
-    text = '"""One.\n\nTwo."""\n\nimport os\nfrom sys import (\n    path,\n)\n\n# why\nA = os\n'
-
-    assert CodeFile("src/a.py", text).size() == 1

@@ -28,10 +28,6 @@ def definitions(nodes: list[ast.stmt], owner: str = "") -> Iterator[str]:
                 pass
 
 
-def test_there_are_twenty_questions() -> None:
-    assert len({question["text"] for question in QUESTIONS}) == len(QUESTIONS) == 20
-
-
 def test_a_question_has_one_to_three_answers() -> None:
     for question in QUESTIONS:
         answers = question["answers"]

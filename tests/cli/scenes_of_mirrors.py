@@ -188,6 +188,27 @@ def pull_3_of_a_list_that_was_cut(at: Scene) -> None:
 
 
 @scene
+def pull_of_a_source_that_was_restored(at: Scene) -> None:
+    at.source.offer_changes()
+    at.pulled()
+    at.source.put("/new.txt", b"new")
+    at.source.offer_changes(at.source.change("created", "/new.txt", b"new", at=STILL_LATER))
+    at.silently("resourcesync pull museum")
+    at.source.offer(FILES, at=LATER)
+    at.source.offer_changes()
+    at.source.has_clock = True
+    for command in (
+        "pull museum",
+        "pull museum --mode baseline -q",
+        "pull museum",
+        "status museum",
+    ):
+        at.run(f"resourcesync {command}")
+    del at.source.answers["/new.txt"]
+    at.run("resourcesync pull museum --mode baseline")
+
+
+@scene
 def pull_10(at: Scene) -> None:
     at.pulled()
     at.run("resourcesync pull museum --max-duration 0s")

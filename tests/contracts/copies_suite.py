@@ -261,7 +261,7 @@ class CopiesSuite(ABC):
 
         _expect_contents(copies, {"a": b"a copy", "b/c": b"another"})
 
-    def test_a_removed_copy_is_in_the_trash(self, copies: Copies) -> None:
+    def test_a_removed_copy_is_in_the_trash_and_can_be_staged(self, copies: Copies) -> None:
         _put(copies, "a/c.txt", b"stays")
         signature = _put(copies, "a/b.txt", b"goes")
 
@@ -275,19 +275,12 @@ class CopiesSuite(ABC):
         assert list(copies.paths()) == ["a/c.txt"]
         again = copies.remove([CopyRemoval(path="a/b.txt", signature=signature)], "deleted")
         assert again == [""]
-
-    def test_a_trashed_copy_can_be_staged(self, copies: Copies) -> None:
-        signature = _put(copies, "a/b.txt", b"goes")
-        (place,) = copies.remove([CopyRemoval(path="a/b.txt", signature=signature)], "deleted")
-        assert isinstance(place, str)
-        assert place
-
         staged = copies.stage_trashed(place, ["sha-256", "md5"])
 
         assert staged is not None
         assert staged.seal() == (4, digests_of(b"goes"))
         _install(copies, staged, "a/b.txt")
-        _expect_contents(copies, {"a/b.txt": b"goes"})
+        _expect_contents(copies, {"a/c.txt": b"stays", "a/b.txt": b"goes"})
         assert list(copies.trashed()) == [place]
         assert copies.stage_trashed("nothing", ["md5"]) is None
         with pytest.raises(StateError):

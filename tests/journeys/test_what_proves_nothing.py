@@ -135,14 +135,19 @@ def plain_list(source: WrittenSource) -> WrittenList:
     return told
 
 
-def test_a_change_that_is_inserted_late_into_a_window_is_applied(tmp_path: Path) -> None:
-    """The list is `ORDER BY time`; a transaction commits after a later one."""
+def followed_window(folder: Path) -> tuple[WrittenSource, WrittenList, World[WrittenSource]]:
     source = WrittenSource()
     told = plain_list(source)
     source.change(told, "0.html", "before the list", -60)
     source.snapshot(0)
-    world = World(tmp_path, source)
+    world = World(folder, source)
     pull_at(world, 60)
+    return source, told, world
+
+
+def test_a_change_that_is_inserted_late_into_a_window_is_applied(tmp_path: Path) -> None:
+    """The list is `ORDER BY time`; a transaction commits after a later one."""
+    source, told, world = followed_window(tmp_path)
     source.change(told, "1.html", "first", 100)
     source.change(told, "2.html", "third", 300)
     assert pull_at(world, 400).state is MirrorState.IN_SYNC
@@ -180,12 +185,7 @@ def test_a_list_that_begins_anew_with_each_resource_list_is_in_sync_sometime(
 def test_a_window_that_lacks_a_processed_change_before_one_of_the_same_time_was_rewritten(
     tmp_path: Path,
 ) -> None:
-    source = WrittenSource()
-    told = plain_list(source)
-    source.change(told, "0.html", "before the list", -60)
-    source.snapshot(0)
-    world = World(tmp_path, source)
-    pull_at(world, 60)
+    source, told, world = followed_window(tmp_path)
     before = source.written.contents["2.html"]
     source.change(told, "1.html", "first", 100)
     source.change(told, "2.html", "withdrawn", 100)

@@ -346,8 +346,9 @@ class Baseline:
             )
         self._listed_at = self._through if snapshot.at is None else snapshot.at
         policy = self._pull.decision_policy(absence, absent_at=absent_at)
-        is_withdrawn = self._pull.cursor.is_withdrawn(snapshot.at)
-        self._policy = structs.replace(policy, asks_unlisted=is_withdrawn)
+        is_vouched = self._pull.options.mode == "baseline" and not self._pull.options.moved
+        is_asked = is_vouched or self._pull.cursor.is_withdrawn(snapshot.at)
+        self._policy = structs.replace(policy, asks_unlisted=is_asked)
 
     def _absence(
         self, snapshot: ListSnapshot, history: ChangeHistory | None, through: int, *, reaches: bool

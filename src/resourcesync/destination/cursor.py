@@ -14,7 +14,7 @@ import msgspec
 from msgspec.structs import replace
 
 from resourcesync.destination.changes.gaps import OVERLAP, ListPositions, ReadingStart, Window
-from resourcesync.destination.lists.absence_proof import CompleteReading, ListMoments
+from resourcesync.destination.lists.absence_proof import RESTORED, CompleteReading, ListMoments
 from resourcesync.errors import SourceUnavailableError
 from resourcesync.mirror_state.rows import ProcessedDocument
 from resourcesync.model.timestamps import Microseconds, format_w3c, from_microseconds
@@ -276,8 +276,7 @@ def stale_lists(uri: str, cursor: Cursor, reported: int) -> SourceUnavailableErr
             ("kept", "nothing was changed"),
         ),
         code="stale-copy",
-        hint="run again; if the Source was restored from an older state, read its whole list: "
-        "resourcesync pull MIRROR --mode baseline",
+        hint=f"run again; {RESTORED}",
     )
 
 

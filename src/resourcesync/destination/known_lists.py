@@ -259,7 +259,6 @@ class CapabilityListProbe:
         return found
 
     def _is_recent(self, known: SourceLists) -> bool:
-        """True if an index and its open lists were probed less than an hour ago."""
         open_lists = self._pull.cursor.open_lists
         last = self._last_probe(known.capability_list or "")
         return bool(open_lists) and last is not None and 0 <= self._pull.now - last.at < _HOUR

@@ -281,7 +281,6 @@ def build_report(
 
 
 def _stays_behind(pulled: SyncOutcome, memory: SyncState) -> bool:
-    """True if the lists of a dry run let no run bring the mirror in sync."""
     is_open = bool(pulled.refused_count or pulled.deletions.failures or not pulled.is_complete)
     is_whole = pulled.selected_count is not None  # a whole list mends what earlier ones left
     return is_open or (not is_whole and (memory.refused_count > 0 or memory.has_gap))
@@ -297,6 +296,7 @@ def _list_faults(
         unread=max(pulled.unread_parts, 0 if is_whole else sync_state.count_unread(state)),
         undecided=pulled.tally.undecided,
         absent_below=sync_state.absent_folder(state) if is_lacking else "",
+        outlived=sync_state.count_outlived(state, memory),
         moved_from=memory.moved_from,
         unproving=memory.is_unproving,
     )

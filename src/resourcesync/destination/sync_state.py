@@ -18,7 +18,7 @@ from resourcesync.destination.cursor import Cursor
 from resourcesync.destination.lists.absence_proof import ListVersion
 from resourcesync.destination.mapping import PAGES, TREE, FileSystemProfile, PathMapping
 from resourcesync.destination.options import StoredOptions
-from resourcesync.destination.planner import FILTERED, is_gone
+from resourcesync.destination.planner import FILTERED, SEEN_LATER, is_gone
 from resourcesync.destination.reports import MirrorState as MirrorWord
 from resourcesync.destination.scope_and_filters import Filters, Scope
 from resourcesync.discovery.sets import SourceLists
@@ -493,6 +493,12 @@ def count_unread(state: SqliteMirrorState) -> int:
     return sum(row.code == pending_tasks.PART_UNREAD for row in state.refused())
 
 
+def count_outlived(state: SqliteMirrorState, memory: SyncState) -> int:
+    """Return the number of copies about which only a newer Resource List decides."""
+    kept = state.pending(rows.PendingTask.RETAIN) if memory.cursor.is_incomplete else ()
+    return sum(row.reason == SEEN_LATER for row in kept)
+
+
 def _last_run(
     last: rows.RunRow | None, state: SqliteMirrorState, memory: SyncState
 ) -> dict[str, Any]:
@@ -519,8 +525,14 @@ def _faults(
     if last is not None and last.mode:
         with suppress(msgspec.MsgspecError):  # the row is damaged
             found = msgspec.json.decode(last.counts, type=reports.RunReport).faults
-    known = {"gap": memory.has_gap, "unproving": memory.is_unproving}
-    return structs.replace(found, **known, unread=count_unread(state), moved_from=memory.moved_from)
+    return structs.replace(
+        found,
+        gap=memory.has_gap,
+        unproving=memory.is_unproving,
+        unread=count_unread(state),
+        outlived=count_outlived(state, memory),
+        moved_from=memory.moved_from,
+    )
 
 
 def _rechecks(

@@ -107,7 +107,6 @@ class Trash(msgspec.Struct, kw_only=True):
                 self._count(row, size)
 
     def _prepare(self, row: TrashRow, group: list[_StagedRestore]) -> None:
-        """Stage a file into the group to be installed, or report why it cannot be."""
         copies, state = self.copies, self.state
         if not (row.path and row.uri):
             self._fail(row, *_NO_PLACE)

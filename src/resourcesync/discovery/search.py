@@ -255,7 +255,6 @@ class Search(Generic[T]):
             return None
 
     def _pass_over(self, uri: str, error: errors.ResourceSyncError) -> None:
-        """Note that nothing is at an address; raise for any other failure."""
         if not (_is_absence(error) or (_is_faulty(error) and not uri.endswith(_ROBOTS_NAME))):
             raise error
         self.note(uri, error)

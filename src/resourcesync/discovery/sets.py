@@ -217,7 +217,6 @@ def _shown(offered: Sequence[OfferedSet]) -> Evidence:
 
 
 def _commands(offered: Sequence[OfferedSet], choice: SetChoice, address: str) -> Evidence:
-    """Return the commands of a pull; whoever makes no mirror has another address to give."""
     if not choice.folder:
         return ()
     source, folder = quoted(address, "https://HOST/"), quoted(choice.folder, "DIR")

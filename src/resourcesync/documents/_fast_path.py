@@ -325,7 +325,6 @@ def _attributes_of_links(text: str) -> list[list[str]] | None:
 
 
 def _are_sound(links: list[list[str]]) -> bool:
-    """True if the links are not too many, and none has an attribute twice."""
     return len(links) <= MAX_LINKS and all(len(set(link[::2])) * 2 == len(link) for link in links)
 
 

@@ -155,7 +155,6 @@ class DocumentScanner:
         self._parser.CharacterDataHandler = feed.text
 
     def _make_start(self) -> Callable[[str, list[str]], None]:
-        """Return the handler of every element in the root: the hot spot of reading."""
         mark_of = self._marks.get
         start_entry, start_part = self._assembler.start_entry, self._start_part
         parser = self._parser

@@ -97,7 +97,6 @@ class FileSender:
         condition: FileState,
         validators: ResponseValidators,
     ) -> Response | None:
-        """Return the response with a file; ``None`` when it changed meanwhile."""
         if place.is_encodable:
             field = request.fields.get("accept-encoding", "")
             is_gzipped = self._encoder.is_gzipped(field, condition.size, validators)

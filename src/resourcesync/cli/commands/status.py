@@ -304,7 +304,6 @@ def _table(found: StatusResult, *, is_short: bool) -> CommandOutcome:
 
 
 def _folders_found() -> tuple[str, ...]:
-    """Return the mirrors and Sources in the current folder; a catalogue may be elsewhere."""
     from resourcesync.source.publication_settings import CATALOGUE  # noqa: PLC0415 - few need it
 
     folders = (Path(), *sorted(Path().iterdir()))

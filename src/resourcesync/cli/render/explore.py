@@ -206,7 +206,6 @@ class ExploreRenderer:
         return (uri[len(origin) :] or "/") if origin == self._origin else uri
 
     def _level(self, branches: tuple[bool, ...]) -> int:
-        """Return the level of a line: after the first ``SHOWN_PARTS``, only ``-v`` shows it."""
         depth = len(branches)
         self._shown = {key: number for key, number in self._shown.items() if key <= depth}
         number = self._shown[depth] = self._shown.get(depth, 0) + 1

@@ -112,6 +112,9 @@ def conclude(
         touched = formatting.counted(scan.touched, "file")
         more = f" ({touched} touched, same bytes)" if scan.touched else ""
         lines += [TextLine(f"Nothing changed{more}", level=QUIET)]
+        if scan.touched > scan.files // 2:  # as after `cp`
+            text = "if the folder is from a backup, mirrors know more: publish with --rebase"
+            lines += [TextLine(text, "Next", QUIET)]
         lines += [*_omitted_lines(done), *_notified(done)]
     code = ExitCode.OK if is_whole else ExitCode.PARTIAL
     fields = report_fields(done.report())
@@ -156,7 +159,6 @@ def _would_line(done: "PublicationResult") -> TextLine:
 
 
 def _place(out: str, name: str) -> str:
-    """Return where a document is; that of a site is beside the others, or above."""
     if name.startswith("/"):
         return name
     return os.path.normpath(f"{out}/{name}") if name.startswith("../") else f"{out}/{name}"

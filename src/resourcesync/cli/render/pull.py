@@ -144,7 +144,6 @@ def _done(fields: Fields) -> str:
 
 
 def _several(event: str, fields: Fields) -> Iterator[TextLine]:
-    """Yield the first line of several mirrors; only a mirror of a set names its set."""
     if event == "mirror":
         of_set = f"  {fields['set']}" if "set" in fields else ""
         gone = "" if fields.get("offered", True) else "  (withdrawn by the Source; copies kept)"
@@ -243,7 +242,8 @@ def say(
     known["unusable"] = report.listed.refused - report.faults.unread
     known["accept"] = report.faults.absent_below and report.listed.right
     known["unproven"] = report.faults.unproving and report.retained.unlisted
-    is_open = report.listed.refused > 0 or report.faults.gap or report.faults.unproving
+    faults = report.faults
+    is_open = report.listed.refused or faults.gap or faults.unproving or faults.outlived
     as_of, evidence = report.as_of, report.evidence
     if evidence.by_request + evidence.by_date:
         proofs = ("by_hash", "hash"), ("by_request", "request"), ("by_date", "date only")
@@ -452,7 +452,7 @@ def _not_in_sync(report: RunReport, folder: str, code: ExitCode) -> list[TextLin
     # A rerun does not help for entries that cannot be used, nor for what the Source must mend.
     others = counts["other_failed"] - sum(counts[code] for code in _NO_RERUN)
     is_known = bool(report.failed - others or listed.refused or faults.undecided)
-    is_known = is_known or bool(faults.gap or faults.skew_seconds or faults.absent_below)
+    is_known |= bool(faults.gap or faults.skew_seconds or faults.absent_below or faults.outlived)
     counts["again"] = max(others, 0) if is_known else 1
     return [TextLine(text, "Not in sync", QUIET), *_next_steps(report, folder, more=counts)]
 

@@ -224,7 +224,7 @@ def _pending_deletions(mirror: MirrorStatus) -> Iterator[str]:
 
 def _uncounted(mirror: MirrorStatus) -> Iterator[str]:
     faults, is_known = mirror.faults, mirror.is_counted or mirror.listed.since is not None
-    if is_known or faults.gap or faults.undecided or not mirror.resources:
+    if is_known or faults.gap or faults.undecided or faults.outlived or not mirror.resources:
         return
     pull = "the last pull did not complete" if mirror.in_sync_at else "no pull has completed yet"
     again = f"continue with: resourcesync pull {mirror.mirror}"

@@ -95,7 +95,6 @@ def _job_line(kind: str, fields: Mapping[str, Any]) -> TextLine:
 
 
 def _level(kind: str, fields: Mapping[str, Any]) -> int:
-    """Return the level of a line: pulls without changes or a recovery only with ``-v``."""
     if fields["exit"]:
         return QUIET
     news = any(fields.get(name) for name in (*CHANGES, "recovered"))

@@ -380,7 +380,6 @@ class Audit:
             self._check_against_state(copy._replace(digests=format_digests(digests)), row)
 
     def _find_foreign_files(self) -> None:
-        """Count files that no pull fetched; they are reported, never touched."""
         if not self._finds_foreign:
             return
         copies = self._pull.dependencies.copies

@@ -48,7 +48,7 @@ class ResourceVerdict(StrEnum):
     UNDELETED = "deleted at the Source, and not here yet"
     HELD = "deleted at the Source; the deletion here is held back"
     KEPT = "the Source does not list it; the copy is kept"
-    UNLISTED = "the Source does not list it; the next pull decides about the copy"
+    UNLISTED = "the Source does not list it; a later pull decides about the copy"
     UNWANTED = "the Source lists it, but it no longer matches the filters; the copy is kept"
     GONE = "deleted at the Source, and deleted here too"
     REFUSED = "the Source lists it in a way that cannot be used"

@@ -391,7 +391,6 @@ def check_file(
 def _check_by_stat(
     copy: Copy, look: ports.CopyInspector, suspects: SuspectMarker, counts: ReadBytes
 ) -> FailedCheck | None:
-    """Compare size and time of a copy's file; read it if these differ."""
     try:
         sound = check_installed(copy, look)
     except StorageError as error:

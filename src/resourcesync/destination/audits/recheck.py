@@ -90,7 +90,6 @@ class Recheck:
                 yield Fetch(self._listed(copy), copy, is_conditional=doubted is None)
 
     def _walk(self, due: int) -> Iterator[Copy]:
-        """Yield the next copies; at the end of a round the next one begins."""
         is_new = False
         while due > 0:
             limit = min(due, _PAGE)

@@ -300,7 +300,6 @@ class ChangeListScan:
         return True
 
     def _is_late(self, position: int) -> bool:
-        """True if a change was listed after the Resource List was first read."""
         before = self._position_at_list
         return before is not None and position >= before
 

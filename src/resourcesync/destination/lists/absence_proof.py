@@ -18,6 +18,10 @@ from resourcesync.model.entries import Package, Part
 if TYPE_CHECKING:
     from resourcesync.destination.planner import Absence
 
+RESTORED: Final = (
+    "if the Source was restored from a backup (its operator should publish with --rebase),"
+    " read its whole list: resourcesync pull MIRROR --mode baseline"
+)
 _ALWAYS: Final = (1 << 63) - 1
 _NEVER: Final = -1
 
@@ -138,8 +142,7 @@ def _rollback(subject: str, known: int, at: int) -> RollbackError:
             ("got", f"Resource List at {timestamps.format_w3c(timestamps.from_microseconds(at))}"),
             ("kept", "nothing was changed"),
         ),
-        hint="if the Source was restored from an older state, read its whole list: "
-        "resourcesync pull MIRROR --mode baseline",
+        hint=RESTORED,
     )
 
 
