@@ -50,7 +50,7 @@ def test_a_repair_names_the_damage_that_only_a_later_audit_found(spoilt: str, sa
 
 
 @pytest.mark.parametrize("way", ["pull museum --include /objects/000* --prune", "repair --delete"])
-def test_status_names_the_command_that_releases_what_was_held(
+def test_status_and_repair_name_the_command_that_releases_what_was_held(
     way: str, museum: str, source: TinySource, said: Said
 ) -> None:
     if way.startswith("repair"):
@@ -61,7 +61,10 @@ def test_status_names_the_command_that_releases_what_was_held(
     assert run([*way.split(), "--max-delete", "1"]) == 7
     said.readouterr()
     run(["status", museum])
-    (named,) = re.findall("if this is intended: resourcesync (.+)", said.readouterr().out)
+    assert run(["repair", museum]) == 7
+    named, same = re.findall("if this is intended: resourcesync (.+)", said.readouterr().out)
+
+    assert named == same
 
     assert run(named.split()) == 0
 

@@ -62,5 +62,7 @@ def _repair(argument: MirrorArgument, values: Mapping[str, Any], screen: Screen)
     found = mirror.repair(
         known, deleting=values["delete"], dry_run=values["dry_run"], on_event=report
     )
-    by = "repair --delete" if values["delete"] else "pull"
+    by = "repair --delete"
+    if not values["delete"] and found.held:  # an earlier run held them
+        by = app.mirror_home.read_status(folder).stopped_command
     return conclude(found, argument.named, first=False, plan=plan, place=str(folder), by=by)
