@@ -256,6 +256,9 @@ def trash_3(at: Scene) -> None:
     next(Path(OWN, "trash").glob("*0002.txt")).write_bytes(b"no  bytes")
     at.run("resourcesync trash restore museum --all")
     at.run("resourcesync trash restore museum --all --json")
+    Path(OWN, "trash/0123456789abcdef-x.txt").write_bytes(b"of a later state")
+    at.run("resourcesync trash list museum")
+    at.run("resourcesync trash empty museum --all")
     at.files("museum")
 
 

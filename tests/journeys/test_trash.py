@@ -10,7 +10,7 @@ import pytest
 from resourcesync.adapters.mirror.locked_folder import MirrorFolder
 from resourcesync.destination.audits.explain import ResourceVerdict, explain
 from resourcesync.destination.reports import MirrorState
-from resourcesync.destination.trash import Trash, TrashResult
+from resourcesync.destination.trash import Trash, TrashResult, register_lost_trash
 from resourcesync.mirror_state.rows import TrashRow
 from tests.support.crashes.killing import killed
 from tests.support.worlds.published_source import PublishedSource
@@ -111,9 +111,9 @@ def test_no_later_word_of_the_source_that_it_is_deleted_takes_it_away(
 def test_a_file_of_a_killed_sweep_is_not_put_anywhere(emptied: World[PublishedSource]) -> None:
     place = emptied.folder / ".resourcesync/trash/0123456789abcdef-x.html"
     place.write_text("whose?")
-    row = TrashRow(place.name, "", "", 1, "moved by a run that was killed")
     with trash_of(emptied) as (trash, _):
-        done = trash.restore([row])
+        register_lost_trash(trash.state, trash.copies, emptied.clock)
+        done = trash.restore(row for row in trash.state.trash_by_path() if not row.path)
 
     assert (done.files, done.failed) == (0, 1)
     assert emptied.told("item")[-1]["code"] == "no-place"

@@ -71,6 +71,14 @@ def _following(last: TrashRow | None, state: SqliteMirrorState) -> list[TrashRow
     return state.trash_by_path(last)
 
 
+def file_count(folder: Path) -> int:
+    """Return the number of files in the trash of a folder, known or not; 0 for a store."""
+    try:
+        return len(os.listdir(folder / OWN_FOLDER / _TRASH))
+    except OSError:
+        return 0
+
+
 def is_restored(folder: Path, fits: TrashFilter) -> bool:
     """True if a copy that a filter of the trash selects was restored, and no audit missed it."""
     return mirror_home.read_state(

@@ -253,15 +253,13 @@ def _fields(row: TrashRow, action: str) -> dict[str, object]:
 
 
 def register_lost_trash(state: SqliteMirrorState, copies: Copies, clock: Clock) -> None:
-    """Record files that a killed run moved to the trash before it could record them.
+    """Record files that the state does not know: it is of a killed run, or from a backup.
 
     Otherwise they would never be purged. Only the file name shows what they were.
     """
-    if state.note(TRASHING) != "1":
-        return
     now = to_microseconds(clock.now())
     lost = (place for place in copies.trashed() if state.trash_at(place) is None)
-    reason = "moved by a run that was killed"
+    reason = "the state did not know it"
     while group := list(islice(lost, _GROUP_OF_ROWS)):
         rows = [TrashRow(place=name, uri="", path="", removed=now, reason=reason) for name in group]
         state.commit(StateTransaction(trashed=rows))

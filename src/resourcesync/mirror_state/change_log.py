@@ -363,7 +363,8 @@ class MirrorLogs(SqliteFile):
             "SELECT * FROM trash WHERE (path, -removed, place) > (?, ?, ?)"
             " ORDER BY path, removed DESC, place LIMIT 10000"
         )
-        last = ("", 0, "") if after is None else (after.path, -after.removed, after.place)
+        first = ("", -(1 << 63), "")  # a path may be empty: unknown
+        last = first if after is None else (after.path, -after.removed, after.place)
         return self.rows(TrashRow, query, last)
 
     def is_linked(self, uri: str) -> bool:

@@ -61,7 +61,8 @@ def command(**values: Any) -> Job:
             before = to_microseconds(screen.clock.now()) - int(older_than * SECOND)
         fits = app.mirror_trash.trash_filter(glob, before)
         if action == "list":
-            return _list(home, fits, screen, narrowed=bool(glob))
+            is_all = not glob and before is None
+            return _list(home, fits, screen, narrowed=bool(glob), is_all=is_all)
         dry_run: bool = values["dry_run"]
         with app.mirror_trash.open_trash(
             home, dry_run=dry_run, report=screen.report, clock=screen.clock
@@ -111,20 +112,29 @@ def _home_of(mirror: str, config: Any) -> "app.mirror_home.Home":
     return app.mirror_home.Home(folder, store or app.mirror_home.store_of(folder))
 
 
-def _list(home: "Home", fits: "TrashFilter", screen: Screen, *, narrowed: bool) -> CommandOutcome:
-    files = size = 0
+def _list(
+    home: "Home", fits: "TrashFilter", screen: Screen, *, narrowed: bool, is_all: bool
+) -> CommandOutcome:
+    files = size = gone = 0
     for row, found in app.mirror_trash.rows_of(home.folder, fits):
         files += 1
         size += found or 0
+        gone += found is None
         fields = {"path": row.path, "uri": row.uri, "bytes": found, "reason": row.reason}
         time = from_microseconds(row.removed)
         screen.report("trashed", {**fields, "time": time, "place": row.place})
     text, code = f"{formatting.counted(files, 'file')}, {formatting.size(size)}", ExitCode.OK
     if narrowed and not files:
         text, code = _NO_MATCH, ExitCode.FINDINGS
+    closing = [TextLine(text, "Trash", QUIET)]
+    unknown = app.mirror_trash.file_count(home.folder) - files + gone if is_all else 0
+    if unknown > 0:
+        where = f"{formatting.counted(unknown, 'more file')} in {home.folder}/.resourcesync/trash"
+        text = f"          {where}, unknown to the state: is it from a backup?"
+        closing += [TextLine(text, level=QUIET)]
     return CommandOutcome(
         exit=code,
-        closing=(TextLine(text, "Trash", QUIET),),
+        closing=tuple(closing),
         fields={"files": files, "bytes": size, "failed": 0},
     )
 
