@@ -65,7 +65,6 @@ def test_status_and_repair_name_the_command_that_releases_what_was_held(
     named, same = re.findall("if this is intended: resourcesync (.+)", said.readouterr().out)
 
     assert named == same
-
     assert run(named.split()) == 0
 
     assert len(list(Path(museum, "objects").iterdir())) == 10

@@ -74,7 +74,7 @@ def _following(last: TrashRow | None, state: SqliteMirrorState) -> list[TrashRow
 def file_count(folder: Path) -> int:
     """Return the number of files in the trash of a folder, known or not; 0 for a store."""
     try:
-        return len(os.listdir(folder / OWN_FOLDER / _TRASH))
+        return sum(1 for _ in (folder / OWN_FOLDER / _TRASH).iterdir())
     except OSError:
         return 0
 
