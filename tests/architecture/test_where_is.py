@@ -28,12 +28,6 @@ def definitions(nodes: list[ast.stmt], owner: str = "") -> Iterator[str]:
                 pass
 
 
-def test_a_question_has_one_to_three_answers() -> None:
-    for question in QUESTIONS:
-        answers = question["answers"]
-        assert 1 <= len(set(answers)) == len(answers) <= 3, question["text"]
-
-
 def test_an_answer_is_a_definition_in_the_code_or_a_file_of_it() -> None:
     for answer in ANSWERS:
         module, name = answer.split(":")

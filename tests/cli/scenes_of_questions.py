@@ -147,6 +147,8 @@ def doctor_1(at: Scene) -> None:
     with dead_address() as address:
         at.run(f"resourcesync doctor {address} --json")
     at.configure(f'[mirror.museum]\nsource = "URL"\ndest = "museum"\nauth = "key"\n{AUTH}')
+    at.source.answers, at.source.respond = {}, lambda _: Answer(status=403)
+    at.run(f"resourcesync doctor {at.source.url}")
     at.source.asked.clear()
     at.run("resourcesync doctor museum")  # the secret is not there, nor needed
     at.requests()

@@ -12,7 +12,6 @@ from hypothesis import strategies as st
 
 from resourcesync.cli.json_output import JsonEncoder, json_line
 from resourcesync.cli.output import Screen
-from resourcesync.model.digests import Digest
 from tests.support.in_memory import ManualClock
 
 
@@ -20,14 +19,6 @@ def json_screen(**options: int) -> tuple[Screen, io.StringIO, ManualClock]:
     stream, clock = io.StringIO(), ManualClock()
     lines = JsonEncoder(run="01JD", quiet=options.get("quiet", 0), stream=stream, clock=clock)
     return Screen("pull", [lines], clock), stream, clock
-
-
-def test_json_has_a_digest_as_its_text() -> None:
-    screen, stream, _ = json_screen()
-
-    screen.report("item", {"hash": Digest("md5", "00")})
-
-    assert json.loads(stream.getvalue())["hash"] == "md5:00"
 
 
 def test_json_progress_comes_once_a_second_and_at_the_end() -> None:

@@ -206,6 +206,18 @@ def public_place(here: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
         yield
 
 
+@pytest.mark.usefixtures("public_place")
+def test_a_folder_of_a_mirror_that_cannot_be_written_is_a_problem(
+    source: TinySource, said: Said
+) -> None:
+    os.chmod(".", 0o777)
+    with somebody():
+        assert run(["pull", source.url, "museum"]) == 0
+        os.chmod("museum/objects", 0o500)
+        assert run(["doctor", "museum"]) == 1
+    assert "museum/objects cannot be written" in said.readouterr().out
+
+
 PUBLISH = ["publish", "tree", "--url", "https://museum.example/"]
 
 

@@ -133,7 +133,7 @@ def test_the_doctor_looks_at_the_mirror_of_each_set_and_once_at_their_source(
     checks = [(row["check"], row["level"]) for row in rows(said) if row["type"] == "verdict"]
     assert [name for name, _ in checks].count("writing") == 2
     assert ("quarantine", "warning") in checks
-    assert [name for name, _ in checks[-2:]] == ["tls", "clock"]
+    assert [name for name, _ in checks[-3:]] == ["tls", "clock", "lists"]
 
 
 @pytest.mark.founding(

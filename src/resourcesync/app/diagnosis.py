@@ -1,7 +1,7 @@
 """The checks of ``doctor``: a folder, the quarantine of a mirror, TLS and clock of a Source."""
 
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Final, Literal, NamedTuple
@@ -12,7 +12,9 @@ from resourcesync.adapters.mirror.installed_copies import NOTE
 from resourcesync.adapters.mirror.locked_folder import probe_file_system, writing_fault
 from resourcesync.adapters.mirror.own_folder import is_mirror
 from resourcesync.adapters.server_probe import Probe, probe
+from resourcesync.app.document_access import search
 from resourcesync.app.fetchers import origin_of, proxy_rules
+from resourcesync.errors import ConfigurationError, ResourceSyncError, next_step
 from resourcesync.model import formatting
 from resourcesync.model.own_names import OWN_FOLDER
 from resourcesync.ports import Clock
@@ -22,6 +24,7 @@ Level = Literal["ok", "warning", "problem"]
 
 _DAYS: Final = 14
 """Days of a certificate's validity below which it should have been renewed."""
+_MOST_FOLDERS: Final = 10_000
 _SKEW: Final = timedelta(seconds=60)
 _WRONG: Final = timedelta(hours=24)
 _SET_CLOCK: Final = "set the clock that is wrong, for example by NTP"
@@ -56,7 +59,20 @@ def check_folder(folder: Path) -> Iterator[CheckResult]:
         more = "" if tells_case else "; such names are escaped"
         yield CheckResult("names", "ok", f"the file system {what} upper and lower case{more}")
     if is_mirror(folder):
+        yield from _check_folders(folder)
         yield from _check_quarantine(folder / OWN_FOLDER / "quarantine")
+
+
+def _check_folders(folder: Path) -> Iterator[CheckResult]:
+    """Yield the first of a mirror's folders that cannot be written, of so many."""
+    for number, (place, folders, _) in enumerate(os.walk(folder)):
+        if not os.access(place, os.W_OK | os.X_OK, effective_ids=True):
+            hint = "fix its owner or its permissions"
+            yield CheckResult("writing", "problem", f"{place} cannot be written", hint)
+            return
+        if number == _MOST_FOLDERS:
+            return
+        folders[:] = [name for name in folders if number or name != OWN_FOLDER]
 
 
 def _check_quarantine(place: Path) -> Iterator[CheckResult]:
@@ -69,16 +85,35 @@ def _check_quarantine(place: Path) -> Iterator[CheckResult]:
         yield CheckResult("quarantine", "warning", text, hint)
 
 
-def check_source(address: str, network: Network, clock: Clock) -> Iterator[CheckResult]:
-    """Send a Source one request, and yield the results."""
+def check_source(
+    address: str, network: Network, clock: Clock, with_secrets: Callable[[], Network]
+) -> Iterator[CheckResult]:
+    """Send a Source one request, and those that find its lists; yield the results."""
     origin = origin_of(address)
     check_authorities(network.ca_file)
     proxy = proxy_rules(network).choose(f"{origin}/")
     if proxy:
         text = f"{origin} is reached through the proxy {proxy}: TLS and clock cannot be checked"
         yield CheckResult("tls", "warning", text)
-        return
-    yield from judge_answer(origin, probe(origin, ca_file=network.ca_file), clock.now())
+    else:
+        found = probe(origin, ca_file=network.ca_file)
+        yield from judge_answer(origin, found, clock.now())
+        if found.failure:
+            return
+    yield _check_lists(address, with_secrets)
+
+
+def _check_lists(address: str, with_secrets: Callable[[], Network]) -> CheckResult:
+    try:
+        network = with_secrets()
+    except ConfigurationError as error:  # only the service may have the secret
+        return CheckResult("lists", "warning", f"the lists were not read: {error.message}")
+    try:
+        (found, _), _ = search(address, network)
+    except ResourceSyncError as error:
+        text = f"no list can be read at {address}: {error.cause}"
+        return CheckResult("lists", "problem", text, next_step(error))
+    return CheckResult("lists", "ok", f"the Source's lists can be read: {found}")
 
 
 def judge_answer(origin: str, found: Probe, now: datetime) -> Iterator[CheckResult]:

@@ -75,7 +75,6 @@ def fetch_settings(network: Network, source: str) -> FetchSettings:
 
 
 def _name_of(home: str) -> str:
-    """Return the host of an origin, if it is a name, which may lead elsewhere later."""
     host = host_of(home)
     return "" if is_address(host) else host
 

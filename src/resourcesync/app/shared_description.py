@@ -131,7 +131,6 @@ def _address_below(site: str, folder: Path | None) -> str | None:
 
 
 def _documents_beside(site: Path, home: str, out: Path | None) -> Iterator[str]:
-    """Yield the places of the documents of other sets below a folder: they are no resources."""
     state = read_state(site)
     for each in () if state is None else state.sets.values():
         folder = Path(os.path.normpath(site / each.out)) if each.out else None

@@ -338,7 +338,6 @@ class _WarningHandler(logging.Handler):
 
 
 def _silence_logs() -> None:
-    """Keep Python from writing log messages to stderr: the screen shows them."""
     for name in _LOGGERS:
         log = logging.getLogger(name)
         if not log.handlers:

@@ -304,7 +304,6 @@ class Destination:
         return not retains and any(row.reason == ABSENT for row in gone_rows(pull.state))
 
     def _known_list(self, pull: SyncSession) -> ProcessedDocument | None:
-        """Return the record of the Resource List; ``None`` if it is to be read in any case."""
         uri, read_at = pull.found.resource_list, self._sync_state.list_read_at
         known = None if uri is None else pull.state.document(uri)
         return known if known is not None and is_trusted(known.etag, read_at, pull.now) else None

@@ -229,7 +229,6 @@ def _read(file: BinaryIO, run: _SortedRun) -> Iterator[bytes]:
 
 
 def _blocks(file: BinaryIO, run: _SortedRun) -> Iterator[list[bytes]]:
-    """Yield the rows of each block of a run; it is sought again, so that readings may overlap."""
     at, end = run.start, run.end
     while at < end:
         with translate_disk_errors(_TEMPORARY_FILE):

@@ -388,7 +388,6 @@ class RecordedPlan:
         return planner.count_decisions(decisions, mode, was_absent)
 
     def _deletable(self, decisions: Iterable[planner.Decision]) -> Iterator[planner.Decision]:
-        """Yield decisions without deletions of files changed here: a run leaves these."""
         with self._pull.dependencies.copies.inspect() as look:
             for decision in decisions:
                 if isinstance(decision, planner.Delete) and self._is_edited(decision.copy, look):

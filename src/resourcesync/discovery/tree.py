@@ -285,7 +285,6 @@ class SourceTree:
 
 
 def _is_summed_up(above: DocumentReading) -> bool:
-    """True if what a document lists are several parts of one whole, and parts that can be read."""
     if above.header.capability in _LISTS_DOCUMENTS or len(above.children) <= 1:
         return False
     packages = [child.package for child in above.children if child.package is not None]

@@ -255,7 +255,6 @@ class FastPathReader:
         return self._buffer(rest)
 
     def _is_within(self, entries: list[str], columns: Iterable[Sequence[str | None]]) -> bool:
-        """True if no value is over a limit; as a rule, even the entries are shorter."""
         longest = self._longest
         return max(map(len, entries), default=0) <= longest or all(
             len(text) <= longest for column in columns for text in column if text
@@ -477,7 +476,6 @@ def _without_blanks(column: Sequence[str]) -> Sequence[str]:
 
 
 def _stripped(column: Sequence[str]) -> list[str]:
-    """Return the texts without the blanks around them: few values, many entries."""
     made = {text: text.strip(_values.BLANKS) for text in set(column)}
     return [made[text] for text in column]
 

@@ -144,7 +144,6 @@ class MementoApplication:
         return f'<{address}>; rel="{relation}"; datetime="{_date(version)}"'
 
     async def _timegate(self, uri: str, wanted: str | None) -> Response:
-        """Return the redirect to the version of a moment (RFC 7089 §4.1)."""
         moment: int | None = None
         if wanted is not None:
             wanted = wanted.strip(" \t")
@@ -171,7 +170,6 @@ class MementoApplication:
         return Response(status_code=302, headers=headers)
 
     async def _timemap(self, uri: str) -> Response | None:
-        """Return the list of all versions, some hundred at a time (RFC 7089 §5)."""
         page = await to_thread.run_sync(self._index.versions, uri, 0, MAP_PAGE)
         if not page:
             return None

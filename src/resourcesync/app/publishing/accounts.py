@@ -85,7 +85,6 @@ def publish_continuously(
 
 
 def _follow(follower: AccountFollower, clock: Clock, every: float, soonest: float) -> Posted:
-    """Record changes until the next publication; return what was recorded."""
     began = clock.monotonic()
     counts = follower.follow(every)
     is_woken = follower.is_prompt and clock.monotonic() < began + every
@@ -160,7 +159,6 @@ def check_account_address(address: str) -> None:
 
 
 def _resolve_value(key: str, value: str) -> str:
-    """Return a value, or the content that ``env:NAME`` or ``file:PATH`` refers to."""
     kind, colon, place = value.partition(":")
     if not colon or kind not in {"env", "file"}:
         return value

@@ -76,7 +76,6 @@ def _block(served: Sequence[_Served], template: str) -> str:
 
 
 def _linked(catalogue: Path, origin: str, root: str, places: Iterable[Path]) -> str:
-    """Return a symbolic link among the resources, or below the root on the way to a place."""
     above = (str(path) for place in places for path in (place, *place.parents))
     paths = (unquote(uri.removeprefix(origin), errors="surrogateescape") for uri in uris(catalogue))
     found = chain((path for path in above if len(path) > len(root)), (root + at for at in paths))
@@ -90,7 +89,6 @@ def _link_line(of: _Served, served: Sequence[_Served]) -> str:
 
 
 def _served(source: ConfiguredSource) -> _Served:
-    """Return what nginx is to serve; below its root each file is at the path of its address."""
     catalogue, place = source.places
     settings, home = any_settings(catalogue), os.path.abspath(place)  # noqa: PTH100 - a Path keeps what is left of ".."
     if not settings.url:

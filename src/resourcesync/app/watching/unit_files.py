@@ -137,7 +137,6 @@ def _cron(file: ConfigFile, mirrors: MirrorConfiguration, sources: ConfiguredSou
 
 
 def _limits(mirrors: MirrorConfiguration, sources: ConfiguredSources) -> Iterator[list[str]]:
-    """Yield the words for a lag that is too long: by its table, or a day more than its schedule."""
     found: dict[str, list[str]] = {}
     for time, names in (*_pulls(mirrors).items(), (_NIGHTLY, sources.names)):
         lag = f"--max-lag={Cron(time).longest_wait + 1}d"

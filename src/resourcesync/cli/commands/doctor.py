@@ -1,6 +1,7 @@
 """``resourcesync doctor``: check a mirror's folder and a Source for problems."""
 
 from collections.abc import Iterator, Mapping
+from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
@@ -32,9 +33,9 @@ def command(target: str | None, *, plugins: bool, **values: Any) -> Job:
 
     MIRROR is the folder of a mirror or of a future mirror, or a name in the configuration file;
     its Source is checked too. In a folder of several sets, each mirror is checked. SOURCE is an
-    address. What is checked: whether the folder can be written, and whether its file system
-    distinguishes upper and lower case; what a mirror has in quarantine; certificate and clock of
-    the Source. Exit 0 without problems, 1 otherwise.
+    address. What is checked: whether the folder, and those in a mirror, can be written, and whether
+    its file system distinguishes upper and lower case; what a mirror has in quarantine; certificate
+    and clock of the Source, and that its lists can be read. Exit 0 without problems, 1 otherwise.
 
     --plugins lists the built-in plug-ins and those of other installed packages; none is imported.
     Kinds: accounts are input adapters of publish, originals are object stores of publish.
@@ -85,7 +86,8 @@ def _verdicts(
     for address in sorted(filter(None, addresses)):
         chosen = overlay(configured_mirrors.values_of(settings), way)
         network = configured_mirrors.network_of(chosen)
-        yield from app.diagnosis.check_source(address, network, app.system.SystemClock())
+        whole = partial(configuration.network_from, chosen, address)
+        yield from app.diagnosis.check_source(address, network, app.system.SystemClock(), whole)
 
 
 def _render(event: str, fields: Mapping[str, object]) -> Iterator[TextLine]:

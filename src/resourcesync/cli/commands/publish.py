@@ -64,7 +64,6 @@ def _given_settings(values: Mapping[str, Any]) -> dict[str, object]:
 
 
 def _forced_step(values: Mapping[str, Any]) -> str:
-    """Return the step that is not the one that is due; empty for none. Two are refused."""
     forced = [name for name in ("initialise", "update", "rebase") if values[name]]
     if len(forced) > 1:
         raise click.UsageError(f"--{forced[0]} and --{forced[1]} exclude each other")

@@ -228,7 +228,6 @@ def _branch(branches: tuple[bool, ...]) -> str:
 
 
 def _is_pointer(fields: Fields) -> bool:
-    """True if a document only points to documents or packages: one line is enough."""
     kind = None if fields["capability"] is None else Capability(fields["capability"])
     if fields["is_index"] or kind is None:
         return bool(fields["is_index"])

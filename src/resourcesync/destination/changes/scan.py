@@ -330,7 +330,6 @@ class ChangeListScan:
         return at is not None and change.time is not None and not gaps.is_since(change, at)
 
     def _processed_positions(self) -> Container[int]:
-        """Return the positions of the changes on which the last pull acted; found once."""
         if self._processed is None:
             self._processed = range(self._count_processed())
         return self._processed
@@ -374,7 +373,6 @@ class ChangeListScan:
         return not gaps.is_since(change, start.new_since) and position < self._count_old_entries()
 
     def _count_old_entries(self) -> int:
-        """Return how many changes are older than T by their order; read once."""
         if self._old_count is None:
             with self._reopened() as changes:
                 timed = (gaps.without_borrowed_time(change, self._span) for change in changes)

@@ -67,7 +67,6 @@ def _no_constant(name: str) -> Json:
 
 
 def _style_of(before: bytes, document: Json, patch: bytes) -> _JsonStyle:
-    """Return how the version before is written, proven by writing it again."""
     text = before.decode()
     body = text.rstrip("\r\n")
     indented = _INDENT.search(body)
@@ -117,7 +116,6 @@ def _cost(document: Json, operation: dict[str, Json]) -> int:
 
 
 def _size(value: Json) -> int:
-    """Return how many values a value consists of; a long text counts as several."""
     if isinstance(value, str):
         return 1 + (len(value) >> 6)
     items = value.values() if isinstance(value, dict) else value
