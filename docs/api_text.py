@@ -30,6 +30,7 @@ NAMES: dict[str, tuple[str, ...]] = {
         "resourcesync.AuditRolling",
         "resourcesync.AuditFinding",
         "resourcesync.FindingKind",
+        "resourcesync.Explanation",
     ),
     "api-changes-of-a-mirror": (
         "resourcesync.MirroredResource",
@@ -100,6 +101,7 @@ RESULTS = {
         *("RunReport", "Failing", "MirrorStatus", "FailedRun", "AuditReport", "AuditFinding"),
         *("MirroredResource", "MirrorChange", "Published", "Posted", "WrittenDocument"),
         *("LeftFile", "Source", "SourceLists", "OfferedSet", "RuleFinding", "Rule", "Event"),
+        "Explanation",
     )
 }
 """Values that calls return: nobody makes one, so the arguments of the class are left out."""

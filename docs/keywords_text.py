@@ -24,11 +24,13 @@ _HEAD: Final = """\
 # The keyword arguments of the library, for type checkers; made by `docs/generate.py`.
 
 import os
-from collections.abc import Sequence
 from datetime import datetime, timedelta
-from typing import Literal, TypedDict
+from typing import Literal, TypeAlias, TypedDict, TypeVar
 
 from resourcesync.settings.mirror import Network
+
+_T = TypeVar("_T")
+Many: TypeAlias = list[_T] | tuple[_T, ...]  # of texts: a text alone is a Sequence, too
 """
 _TYPES: Final = {
     TEXT: "str",
@@ -74,7 +76,7 @@ def _types(field: Field) -> Iterator[str]:
     if field.form.name == "size":
         one = "int | str"
     if field.is_many:
-        yield f"Sequence[{one}]"
+        yield f"Many[{one}]"
     elif field.is_flag:
         yield "bool"
     else:

@@ -21,6 +21,7 @@ _HOMES = {
     "Digest": "model.digests",
     "Document": "documents.reader",
     "Event": "app.mirror",
+    "Explanation": "destination.audits.explain",
     "FailedRun": "destination.reports",
     "Failing": "destination.reports",
     "FindingKind": "destination.audits.reports",

@@ -10,6 +10,7 @@ from resourcesync.app.source import Source as Source
 from resourcesync.app.source import discover as discover
 from resourcesync.app.source import offered_sets as offered_sets
 from resourcesync.app.validation import validate as validate
+from resourcesync.destination.audits.explain import Explanation as Explanation
 from resourcesync.destination.audits.fixity import AuditRolling as AuditRolling
 from resourcesync.destination.audits.reports import AuditFinding as AuditFinding
 from resourcesync.destination.audits.reports import AuditReport as AuditReport

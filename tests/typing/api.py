@@ -21,6 +21,7 @@ from resourcesync import (
     Digest,
     Document,
     Event,
+    Explanation,
     FailedRun,
     Failing,
     FindingKind,
@@ -81,6 +82,7 @@ NOW = datetime(2026, 11, 21, tzinfo=UTC)
 def keep_a_mirror(folder: Path) -> bool:
     seen: list[Event] = []
     Mirror("https://museum.example", folder, delete="absnt")  # type: ignore[arg-type]  # found
+    Mirror("https://museum.example", folder, include="/a/*")  # type: ignore[arg-type]  # found
     with Mirror("https://museum.example", folder, delete="signalled") as mirror:
         report = assert_type(mirror.pull(on_event=seen.append), RunReport)
         audit = assert_type(mirror.audit(method="hash"), AuditReport)
@@ -98,6 +100,7 @@ def keep_a_mirror(folder: Path) -> bool:
         for resource in mirror.resources():
             assert_type(resource, MirroredResource)
             assert_type(mirror.path(resource.uri), Path | None)
+            assert_type(mirror.explain(resource.uri), Explanation)
             assert_type(mirror.uri(resource.path), str | None)
         status = assert_type(mirror.status(), MirrorStatus)
         assert_type(status.failed_run, FailedRun | None)

@@ -1,11 +1,13 @@
 # The keyword arguments of the library, for type checkers; made by `docs/generate.py`.
 
 import os
-from collections.abc import Sequence
 from datetime import datetime, timedelta
-from typing import Literal, TypedDict
+from typing import Literal, TypeAlias, TypedDict, TypeVar
 
 from resourcesync.settings.mirror import Network
+
+_T = TypeVar("_T")
+Many: TypeAlias = list[_T] | tuple[_T, ...]  # of texts: a text alone is a Sequence, too
 
 class MirrorOptions(TypedDict, total=False):
     prune: bool | None
@@ -21,13 +23,13 @@ class MirrorOptions(TypedDict, total=False):
     fail_fast: bool | None
     max_duration: float | str | None
     max_bytes: int | str | None
-    include: Sequence[str] | None
-    exclude: Sequence[str] | None
-    types: Sequence[str] | None
+    include: Many[str] | None
+    exclude: Many[str] | None
+    types: Many[str] | None
     max_size: int | str | None
     since: datetime | timedelta | str | None
-    links: Sequence[str] | None
-    allow_origins: Sequence[str] | None
+    links: Many[str] | None
+    allow_origins: Many[str] | None
     mapper: str | None
     set_name: int | str | None
     proxy: str | None
@@ -47,17 +49,17 @@ class PublisherOptions(TypedDict, total=False):
     archive: float | str | None
     dialect: Literal["1.1", "1.0", "0.9.1", "0.9", "0.6", "0.5"] | None
     sitemap: bool | None
-    hubs: Sequence[str] | None
+    hubs: Many[str] | None
     url: str | None
     out: str | None
     site: str | None
-    include: Sequence[str] | None
-    exclude: Sequence[str] | None
-    hashes: Sequence[Literal["sha-256", "sha-512", "sha-384", "sha-224", "sha-1", "md5"]] | None
+    include: Many[str] | None
+    exclude: Many[str] | None
+    hashes: Many[Literal["sha-256", "sha-512", "sha-384", "sha-224", "sha-1", "md5"]] | None
     described_by: str | None
     robots: bool | None
     notify: bool | None
-    links: Sequence[str] | None
+    links: Many[str] | None
     max_package: int | str | None
     versions: bool | None
     versions_in: str | None

@@ -102,7 +102,6 @@ def publisher_settings(options: object, call: str) -> dict[str, object]:
 
 
 def _given(options: object, known: type, call: str) -> dict[str, Any]:
-    """Return the arguments that are not None; refuse one that does not exist, as Python does."""
     named = cast("Mapping[str, Any]", options)
     unknown = sorted(named.keys() - known.__annotations__.keys())
     if unknown:

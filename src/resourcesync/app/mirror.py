@@ -296,7 +296,8 @@ class Mirror:
 
         Args:
             method: ``lists`` compares the mirror's state, ``stat`` also size and time of each
-                file, ``hash`` also every byte, ``remote`` also what the Source serves.
+                file, ``hash`` also every byte, ``remote`` also what the Source serves; ``origin``
+                what the originals of an aggregator are now.
             offline: Compare with what was listed when each copy was fetched; send no request.
             rolling: The copies to check this time; ``None`` checks all.
             on_event: Receives the events, on this thread.

@@ -88,7 +88,6 @@ def _listed_uris(state: SqliteMirrorState) -> Iterator[str]:
 
 
 def _exclude(uris: Iterator[str], others: Iterator[str]) -> Iterator[str]:
-    """Yield what is not in ``others``; both are sorted, ``others`` ends in an empty string."""
     other = next(others)
     for uri in uris:
         while other and other < uri:

@@ -481,7 +481,6 @@ def _stripped(column: Sequence[str]) -> list[str]:
 
 
 def _foreigns(column: Sequence[str]) -> list[Foreign]:
-    """Return the XML of each entry's sitemap priority: few values, many entries."""
     made: dict[str, Foreign] = {
         text: (text_element(SITEMAP_NS, "priority", text),) for text in set(column)
     }

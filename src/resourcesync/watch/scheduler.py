@@ -316,7 +316,6 @@ class Scheduler:
             self._plan(row, now)
 
     def _plan(self, row: _ScheduleRow, now: Now) -> None:
-        """Audits and hand-overs begin with the first pull, if there was none."""
         row.due = {kind: due for kind, due in row.due.items() if row.is_wanted(kind)}
         for kind in filter(row.is_wanted, JobKind):
             last, table = row.began.get(kind), row.table(kind)

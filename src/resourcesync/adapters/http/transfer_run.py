@@ -123,7 +123,6 @@ class TransferRun:
                     self._resumed_at = self._clock.monotonic()
 
     def _accept_requests(self, requests: Iterator[FetchRequest | None]) -> bool:
-        """Read requests ahead of those in flight; return whether there may be more."""
         self._polls_soon = False
         most = self._settings.jobs + _AHEAD
         if self._open >= most:

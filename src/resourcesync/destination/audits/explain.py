@@ -228,7 +228,6 @@ def explain(
 
 
 def _resolve_name(pull: SyncSession, names: Sequence[str]) -> tuple[str, str]:
-    """A name without a file in the mirror may be a path at the Source."""
     pairs = [(name, uri) for name in names for uri in _uris_of(pull, name)]
     for name, uri in pairs:
         if _is_known(pull.state, uri):

@@ -85,9 +85,8 @@ class AuditReport(AuditCounts, frozen=True, kw_only=True):  # type: ignore[misc]
         doubted: Number of copies that are not as installed; the next pull fetches them again.
         seconds: Duration.
         findings: The first findings, at most 10,000; the counts are complete.
-        proven: Number of copies that a rolling audit checked; ``None`` if all were.
-        proven_since: Time since when every copy was verified at least once, UTC; of a rolling
-            audit.
+        proven: Number of copies that a remote or a rolling audit verified; else ``None``.
+        proven_since: Time since when every copy was verified at least once, UTC; of the same.
         stopped: The audit ended before all chosen copies were verified.
         is_begun: The mirror's first pull never completed and the audit was offline: how much is
             missing is unknown, so the mirror is not in sync.
