@@ -263,7 +263,7 @@ def test_a_source_that_is_down_is_tried_again_within_a_minute_and_the_pages_say_
 @pytest.mark.parametrize(
     ("change", "why", "sets"),
     [
-        ("/other", "is a mirror of another Source", False),
+        ("/other", "follows another address", False),
         ('"\nmap = "no-such-rule', "no-such-rule", True),
     ],
     ids=["another Source", "another mapping"],

@@ -172,9 +172,9 @@ class ConfiguredMirror(msgspec.Struct, frozen=True, kw_only=True):
         if only_moved:
             return None
         return ConfigurationError(
-            f"[mirror.{self.name}] has a `dest` that is a mirror of another Source",
+            f"[mirror.{self.name}] has a `dest` that follows another address",
             evidence=(("here", known), ("source", self.source)),
-            hint="name another folder in `dest`; or, if the Source moved, follow it: "
+            hint="name another folder in `dest`; or, if its Source is there, follow it: "
             f"resourcesync pull {quoted(self.name, 'MIRROR')} --moved {quoted(self.source, 'https://HOST/')}",
         )
 

@@ -120,9 +120,9 @@ def _address(folder: Path, known: FollowedSets | None, request: SetRequest) -> s
         raise mirror_home.not_a_mirror_error(folder)
     if known is not None and request.source and not is_same(request.source, known.source):
         raise ConfigurationError(
-            f"{folder} is a mirror of another Source",
+            f"{folder} follows another address",
             evidence=(("here", known.source), ("asked", request.source)),
-            hint="pull into another folder; or, if the Source moved, follow it: "
+            hint="pull into another folder; or, if its Source is there, follow it: "
             f"resourcesync pull {quoted(folder, 'MIRROR')} --moved {quoted(request.source, 'URL')}"
             ", and write its address into the configuration file, if there is one",
         )

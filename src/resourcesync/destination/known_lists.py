@@ -66,13 +66,13 @@ class ListLocator:
             )
         if identity is not None and source is not None and not is_same(source, identity.source):
             folder, here = errors.quoted(self._dependencies.folder, "MIRROR"), identity.source
-            hint = "pull into another folder; or, if the Source moved, follow it: "
+            hint = "pull into another folder; or, if its Source is there, follow it: "
             hint += f"resourcesync pull {folder} --moved {errors.quoted(source, 'https://HOST/')}"
             if identity.was_at(source):
                 hint = f"it moved from there: resourcesync pull {folder}; with its other sets: "
                 hint += f"resourcesync pull FOLDER --moved {errors.quoted(here, 'https://HOST/')}"
             raise errors.ConfigurationError(
-                f"{self._dependencies.folder} is a mirror of another Source",
+                f"{self._dependencies.folder} follows another address",
                 evidence=(("here", here), ("asked", source)),
                 hint=hint,
             )
