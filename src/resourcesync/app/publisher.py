@@ -182,7 +182,8 @@ class Catalogue:
     def changes(self, after: int = 0) -> Iterator[tuple[int, Change]]:
         """Yield ``(number, change)`` in order of time, those after number ``after``.
 
-        Changes that no list has any more are removed; 0 begins with the oldest that is left.
+        Changes that no list has any more are removed; 0 begins with the oldest that is left. After
+        a catalogue was restored from a backup, begin so: it gives the same numbers again.
 
         Raises:
             ConfigurationError: There is no such catalogue.
