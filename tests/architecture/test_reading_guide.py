@@ -47,11 +47,6 @@ def test_a_row_of_the_guide_names_what_its_module_defines() -> None:
         assert named <= definitions(module) | {"Delete"}, module
 
 
-def test_the_guide_names_modules_that_exist() -> None:
-    for module in re.findall(r"`(resourcesync(?:\.\w+)+)`", GUIDE):
-        assert importlib.util.find_spec(module), module
-
-
 def test_each_step_of_a_picture_names_a_definition() -> None:
     for where in STEPS:
         module, _, path = where.partition(":")

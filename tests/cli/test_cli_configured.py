@@ -14,7 +14,7 @@ from resourcesync.cli.main import run
 from resourcesync.errors import ConfigurationError
 from resourcesync.model.settings import Limit
 from resourcesync.model.timestamps import resolve_moment
-from resourcesync.settings import environment, schema
+from resourcesync.settings import schema
 from tests.support.commands.command_line import MIRRORED, Said
 from tests.support.commands.run import files_of
 from tests.support.commands.settings_file import AUTH, museum, put, tokens
@@ -260,8 +260,3 @@ def test_any_text_is_a_value_or_a_configuration_error(text: str) -> None:
     for parse in BAD:
         with suppress(ConfigurationError):
             parse(text)
-
-
-def test_trusted_authorities_come_from_the_usual_variable(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("SSL_CERT_FILE", "/etc/ca.pem")
-    assert environment.ca_file() == "/etc/ca.pem"

@@ -2,6 +2,7 @@
 
 import shutil
 import signal
+import time
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
@@ -122,7 +123,7 @@ def test_files_that_are_left_for_the_next_run_make_this_one_partial(
     done = PublicationResult(
         settings=PublicationSettings(url="https://museum.example"),
         scan=ScanReport(
-            files=2, touched=2, changing=changing, unreadable=unreadable, unlisted=1, left=(left,)
+            files=2, changing=changing, unreadable=unreadable, unlisted=1, left=(left,)
         ),
         publication=Publication(),
     )
@@ -134,7 +135,17 @@ def test_files_that_are_left_for_the_next_run_make_this_one_partial(
     quiet = [line.text.strip() for line in outcome.closing if line.level == QUIET]
     assert "1 file not published: unreadable, or changed while being read" in quiet
     assert left.reason in quiet, "cron mails what -q shows"
-    assert "if the folder is from a backup, mirrors know more: publish with --rebase" in quiet
+
+
+def test_files_that_look_restored_are_told(tree: Path, said: Said) -> None:
+    for number in range(12):
+        (tree / f"{number}.txt").write_text("one of many")
+    wait_until(lambda: time.time() > (tree / "11.txt").stat().st_ctime + 0.1)  # no longer fresh
+    run(["publish", "public", "--url", URL])
+    shutil.copytree(tree, "restored")
+
+    assert run(["publish", "restored"]) == 0
+    assert "publish with --rebase" in said.readouterr().err
 
 
 def test_damaged_settings_in_the_catalogue_are_told(tree: Path, said: Said) -> None:

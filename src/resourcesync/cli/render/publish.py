@@ -63,7 +63,12 @@ def _warnings(done: "PublicationResult") -> Iterator[Mapping[str, object]]:
         hint = "compared is the whole path below the folder: write 'name/' for all in a folder"
         yield {"code": "unmatched-glob", "message": f"no file matches {pattern!r}", "hint": hint}
     yield from _changed_settings(done)
-    for left in done.scan.left:
+    scan = done.scan
+    if scan.touched > max(9, scan.files // 2) and not done.documents_written:
+        message = f"{formatting.counted(scan.touched, 'file')} replaced by the same bytes"
+        hint = "if they are from a backup, mirrors know more: publish with --rebase"
+        yield {"code": "restored", "message": message, "hint": hint}
+    for left in scan.left:
         yield {"code": left.code, "message": left.reason, "hint": left.hint}
 
 
@@ -112,9 +117,6 @@ def conclude(
         touched = formatting.counted(scan.touched, "file")
         more = f" ({touched} touched, same bytes)" if scan.touched else ""
         lines += [TextLine(f"Nothing changed{more}", level=QUIET)]
-        if scan.touched > scan.files // 2:  # as after `cp`
-            text = "if the folder is from a backup, mirrors know more: publish with --rebase"
-            lines += [TextLine(text, "Next", QUIET)]
         lines += [*_omitted_lines(done), *_notified(done)]
     code = ExitCode.OK if is_whole else ExitCode.PARTIAL
     fields = report_fields(done.report())
