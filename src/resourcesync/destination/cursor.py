@@ -13,14 +13,14 @@ from typing import TYPE_CHECKING, Final
 import msgspec
 from msgspec.structs import replace
 
-from resourcesync.destination.changes.gaps import OVERLAP, ListPositions, ReadingStart, Window
+from resourcesync.destination.changes.intervals import OVERLAP, ListPositions, ReadingStart, Window
 from resourcesync.destination.lists.absence_proof import CompleteReading, ListMoments
 from resourcesync.errors import SourceUnavailableError
 from resourcesync.mirror_state.rows import ProcessedDocument
 from resourcesync.model.timestamps import Microseconds, format_w3c, from_microseconds
 
 if TYPE_CHECKING:
-    from resourcesync.destination.changes.gaps import ChangeHistory
+    from resourcesync.destination.changes.intervals import ChangeHistory
 
 
 class Phase(StrEnum):

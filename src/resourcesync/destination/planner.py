@@ -58,6 +58,10 @@ NOT_WANTED: Final = frozenset({FILTERED, ChangeKind.DELETED})
 ALWAYS_ALLOWED_DELETIONS: Final = 25
 
 
+MAX_MIRRORS: Final = 8
+"""Other locations of a resource that may be used."""
+
+
 class ListedEntry(NamedTuple):
     """Entry of the Source for one resource, ready to be compared with a copy.
 
@@ -446,7 +450,6 @@ def _decide_unlisted(copy: Copy, task: Pending | None, policy: DecisionPolicy) -
 
 
 def _reason_of_absence(copy: Copy, task: Pending | None, policy: DecisionPolicy) -> str:
-    """Return why a copy without a row is gone; empty if the rows do not prove it."""
     if policy.absence not in {Absence.DELETED, Absence.TWICE}:
         return ""
     if copy.evidence > policy.absent_at:

@@ -118,7 +118,6 @@ class Search(Generic[T]):
         return found
 
     def _search(self) -> Iterator[T | None]:
-        """Take one road after the other; yield ``None`` for each that leads nowhere."""
         address, home = self._goal.address, self._folders[0]
         if uris.is_document(address):
             is_robots = address.endswith(f"/{_ROBOTS_NAME}")

@@ -138,7 +138,6 @@ class _RowColumns:
         return _joined([("<url>", (), ""), *columns, ("</url>\n", (), "")])
 
     def _metadata(self) -> list["_Column"]:
-        """Return ``rs:md`` as columns; it is left out where it would be empty."""
         told = [column for column in self.attributes if any(column[1])]
         if any(all(texts) for _, texts, _ in told):
             return [("<rs:md", (), ""), *told, ("/>", (), "")]

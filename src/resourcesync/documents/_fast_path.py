@@ -218,7 +218,6 @@ class FastPathReader:
         self._buffered = ""
 
     def _process(self, text: str) -> str:
-        """Process a text, at least up to something that hides what follows; return the rest."""
         pattern = self._pattern
         if pattern is None:
             pattern = self._pattern = EntryPattern(self._form, self._scanner.namespaces)
@@ -255,7 +254,6 @@ class FastPathReader:
         return self._buffer(rest)
 
     def _is_within(self, entries: list[str], columns: Iterable[Sequence[str | None]]) -> bool:
-        """True if no value is over a limit; as a rule, even the entries are shorter."""
         longest = self._longest
         return max(map(len, entries), default=0) <= longest or all(
             len(text) <= longest for column in columns for text in column if text

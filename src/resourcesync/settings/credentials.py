@@ -241,7 +241,6 @@ def _contents(path: Path) -> str:
 
 
 def _run_command(command: Sequence[str]) -> str:
-    """Run a command once, without a shell; its output is the secret."""
     import subprocess  # noqa: PLC0415 - few mirrors need one
 
     try:

@@ -167,7 +167,6 @@ class WatchLoop:
         self._messages.put(lambda now: self._end(job, ended, report, now))
 
     def _receive(self, seconds: float) -> None:
-        """Wait for a message, at most so many seconds, and do what all that came say."""
         with suppress(Empty):
             message = self._messages.get(timeout=seconds)
             while True:

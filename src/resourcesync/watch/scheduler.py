@@ -559,7 +559,6 @@ class Scheduler:
 
 
 def _began(past: MirrorHistory | None, now: Now) -> dict[JobKind, float]:
-    """Return when the last jobs began, by the steady clock, as far as it is known."""
     known = {} if past is None else {JobKind.PULL: past.pulled, JobKind.AUDIT: past.audited}
     return {
         kind: now.steady - max(now.wall - last, 0.0)

@@ -348,7 +348,6 @@ class HttpTransfer:
         return self.error is not None
 
     def _deadline(self, share: float) -> float:
-        """Return the seconds that the try may take, by the size of its body as far as known."""
         announced = self.head.length if self.head is not None else 0
         if announced is None:
             announced = self.errand.request.limit or 0

@@ -217,7 +217,6 @@ def _check_all(
 
 
 def _job_of_all(sources: ConfiguredSources, values: dict[str, Any], given: frozenset[str]) -> Job:
-    """Return the job that publishes every source; the others go on after a failure."""
 
     def publish(name: str, screen: Screen) -> CommandOutcome:
         tree, settings = _resolve_target(name, values, sources, given)

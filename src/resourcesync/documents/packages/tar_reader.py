@@ -254,7 +254,6 @@ class TarContainer:
         )
 
     def _records(self, data: bytes) -> dict[str, str]:
-        """Return the records of a pax header: ``LENGTH KEY=VALUE`` and a line feed."""
         found: dict[str, str] = {}
         while data:
             count, blank, _ = data[:8].partition(b" ")

@@ -100,7 +100,6 @@ def _ranges(
 def _sized(
     batches: Iterable[Sequence[Resource]], contents: ResourceContents
 ) -> Iterator[Resource | ResourceRun]:
-    """Yield the resources with their lengths; those that no longer exist are left out."""
     for batch in batches:
         if isinstance(batch, ResourceRun) and None not in batch.lengths:
             yield batch

@@ -1,4 +1,4 @@
-"""Gaps between Change Lists, and the times of lists and changes: which count, where to read on.
+"""Intervals of Change Lists, the gaps between them, and the times of changes: where to read on.
 
 And what was read: the history of changes since T, or since a Resource List. Pure.
 
@@ -26,8 +26,6 @@ from resourcesync.model.vocabulary import Capability, ChangeKind
 if TYPE_CHECKING:
     from resourcesync.destination.external_sort import ExternalSorter
     from resourcesync.destination.planner import ListedEntry
-    from resourcesync.model.entries import Change
-
 
 OVERLAP: Final = 1_000_000
 """Interval before T that is read again in an unknown list: one second, in microseconds."""
