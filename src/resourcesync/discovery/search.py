@@ -1,4 +1,4 @@
-"""The search for the first document of a Source from any address of it (§6.3)."""
+"""The search for a Source's first document from any address of it, and no wider one (§6.3)."""
 
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack

@@ -1,4 +1,4 @@
-"""The one driver of expat, safe against hostile documents, and the elements that matter.
+"""The one driver of expat: DOCTYPE and entities refused, bounded; and the elements that matter.
 
 No other module imports ``pyexpat``. And the state of reading one document: its address, limits,
 warnings, and the version it is written in. No version of the format names itself: it is inferred

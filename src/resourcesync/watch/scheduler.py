@@ -1,4 +1,4 @@
-"""The scheduler: due jobs of the mirrors, by their timetables, failures and hints.
+"""The scheduler: due jobs of the mirrors, by their timetables, failures, hints and turns.
 
 Pure: time comes in, jobs go out. The intervals after failures and hints are those of ADR 0055.
 """

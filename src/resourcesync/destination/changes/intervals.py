@@ -1,4 +1,4 @@
-"""Intervals of Change Lists, the gaps between them, and the times of changes: where to read on.
+"""Intervals of lists and packages, the gaps between them, and the times of changes since T.
 
 And what was read: the history of changes since T, or since a Resource List. Pure.
 
