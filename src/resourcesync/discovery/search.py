@@ -152,7 +152,6 @@ class Search(Generic[T]):
             raise self._whole_site(found)
 
     def _search_usual(self, folder: str) -> Iterator[T | None]:
-        """Try the usual names of sitemaps in a folder: the first, then the others together."""
         first, *others = (urljoin(folder, name) for name in _SITEMAPS)
         self.found_by = _USUAL + folder.rstrip("/")
         yield self._probe(first)

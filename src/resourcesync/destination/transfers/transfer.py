@@ -210,7 +210,6 @@ class ResourceTransfer:
                     return
 
     def _requests(self, attempts: Iterator[FetchAttempt]) -> Iterator[FetchRequest]:
-        """Yield requests; those whose last location failed come first, so that few ever wait."""
         budget = self._budget
         while not (self._stop or budget.spent):
             attempt = self._retries.popleft() if self._retries else next(attempts, None)
