@@ -424,6 +424,24 @@ def announced_span(uri: str, part: Part) -> ChangeListSpan:
     )
 
 
+def effective_span(
+    announced: ChangeListSpan, header: Header, now: int
+) -> tuple[ChangeListSpan, bool]:
+    """Return the interval of a list: its own, else the one of its index; and if it may yet change.
+
+    Some Sources write the interval into the index only, and end the last list at the moment of
+    the request. So an end that only the index gives counts a day later: by then it is final,
+    whatever the clock of the Source. Until then the list may grow.
+    """
+    own = span_of(announced.uri, header)
+    if not announced.announced or own.from_ is not None or own.until is not None:
+        check_announced(announced, header)
+        return own, False
+    if announced.until is None or announced.until <= now - timestamps.DAY:
+        return announced, False
+    return replace(announced, until=None), True
+
+
 def is_archive(header: Header) -> bool:
     """True if a document is a Change List Archive or its index."""
     return header.capability is Capability.CHANGE_LIST_ARCHIVE
