@@ -1,3 +1,5 @@
+import collections.abc
+
 from resourcesync.app.keyword_types import MirrorOptions as MirrorOptions
 from resourcesync.app.keyword_types import PublisherOptions as PublisherOptions
 from resourcesync.app.mirror import Event as Event
@@ -11,10 +13,10 @@ from resourcesync.app.source import discover as discover
 from resourcesync.app.source import offered_sets as offered_sets
 from resourcesync.app.validation import validate as validate
 from resourcesync.destination.audits.explain import Explanation as Explanation
-from resourcesync.destination.audits.fixity import AuditRolling as AuditRolling
 from resourcesync.destination.audits.reports import AuditFinding as AuditFinding
 from resourcesync.destination.audits.reports import AuditReport as AuditReport
 from resourcesync.destination.audits.reports import FindingKind as FindingKind
+from resourcesync.destination.audits.sampling import AuditRolling as AuditRolling
 from resourcesync.destination.reports import FailedRun as FailedRun
 from resourcesync.destination.reports import Failing as Failing
 from resourcesync.destination.reports import MirrorState as MirrorState
@@ -46,3 +48,7 @@ from resourcesync.validator.rule import RuleFinding as RuleFinding
 from resourcesync.validator.rule import Severity as Severity
 
 __version__: str
+
+def export_lazily(
+    package: str, homes: collections.abc.Mapping[str, str]
+) -> tuple[collections.abc.Callable[[str], object], collections.abc.Callable[[], list[str]]]: ...

@@ -16,11 +16,11 @@ from typing import Any, Final
 import msgspec
 
 from resourcesync.destination.external_sort import ExternalSorter, PairSorter
-from resourcesync.destination.lists.selection import MAX_MIRRORS
 from resourcesync.destination.planner import (
     DISPUTED,
     FILTERED,
     MADE_AGAIN,
+    MAX_MIRRORS,
     NOT_WANTED,
     UNLISTED,
     ListedEntry,

@@ -21,16 +21,14 @@ from resourcesync.destination.options import StoredOptions
 from resourcesync.destination.planner import FILTERED, SEEN_LATER, is_gone
 from resourcesync.destination.reports import MirrorState as MirrorWord
 from resourcesync.destination.scope_and_filters import Filters, Scope
-from resourcesync.discovery.sets import SourceLists
-from resourcesync.discovery.uris import (
-    is_same,
+from resourcesync.discovery.known_addresses import (
     known_uri,
     longest_first,
     moved_folders,
-    origin,
     present_uri,
-    site_folder,
 )
+from resourcesync.discovery.sets import SourceLists
+from resourcesync.discovery.uris import is_same, origin, site_folder
 from resourcesync.mirror_state import rows
 from resourcesync.mirror_state.database import SqliteMirrorState
 from resourcesync.model.timestamps import SECOND, ClockMicroseconds, Microseconds, from_microseconds
@@ -111,8 +109,6 @@ class MirrorIdentity(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class _Note(Generic[T]):
-    """Note of the state, as a value of a type; ``None`` without one."""
-
     def __init__(self, key: str, kind: type[T]) -> None:
         self._key, self._kind = key, kind
 
@@ -121,8 +117,6 @@ class _Note(Generic[T]):
 
 
 class _Flag:
-    """Note of the state that is true if it is set."""
-
     def __init__(self, key: str) -> None:
         self._key = key
 
@@ -163,6 +157,10 @@ class SyncState:
     _shared = _Note("shared-answers", dict[str, bool])
     held_of = _Note("held-of", int)
     """Number of copies when deletions were held; 0 if none is."""
+    held_gone = _Note("held-gone", int)
+    """Number of held deletions done since, proven by the Source."""
+    is_trashing = _Flag("trashing")
+    """Files are being moved to the trash."""
     is_refuted = _Flag("refuted")
     """An audit since the last complete run found that the mirror is not in sync."""
     has_uncertain_entries = _Flag("unsure")

@@ -10,7 +10,6 @@ from typing import Final
 
 import msgspec
 
-from resourcesync.destination.deletion import TRASHING
 from resourcesync.destination.options import Dependencies
 from resourcesync.destination.path_assignment import owner_of
 from resourcesync.destination.pending_tasks import RESTORED, pending_delete, quarantine_warning
@@ -150,7 +149,7 @@ class Trash(msgspec.Struct, kw_only=True):
         return _OCCUPIED if is_there else _NEWER
 
     def _is_of_another(self, row: TrashRow) -> bool:
-        return owner_of(self.state, SyncState(self.state).mapping(), row.path) is not None
+        return owner_of(self.state, row.path) is not None
 
     def _copy(self, row: TrashRow, length: int, digests: str) -> Copy:
         return Copy(
@@ -263,7 +262,7 @@ def register_lost_trash(state: SqliteMirrorState, copies: Copies, clock: Clock) 
     while group := list(islice(lost, _GROUP_OF_ROWS)):
         rows = [TrashRow(place=name, uri="", path="", removed=now, reason=reason) for name in group]
         state.commit(StateTransaction(trashed=rows))
-    state.commit(StateTransaction(notes={TRASHING: "0"}))
+    SyncState(state).write(trashing=False)
 
 
 def purge_old_trash(equipment: Dependencies, age: float) -> int:

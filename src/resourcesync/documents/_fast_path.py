@@ -218,7 +218,6 @@ class FastPathReader:
         self._buffered = ""
 
     def _process(self, text: str) -> str:
-        """Process a text, at least up to something that hides what follows; return the rest."""
         pattern = self._pattern
         if pattern is None:
             pattern = self._pattern = EntryPattern(self._form, self._scanner.namespaces)
@@ -284,7 +283,6 @@ class FastPathReader:
             self._learn(self._assembler.items[before:])
 
     def _learn(self, items: Iterable[EntryColumns | RawEntry]) -> None:
-        """Widen the form by the entries that the scanner has found; the first few suffice."""
         for entry in islice(items, _MAX_LESSONS - self._lessons):
             if isinstance(entry, RawEntry) and entry.fault is None:
                 self._lessons += 1

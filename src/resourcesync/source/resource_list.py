@@ -270,7 +270,6 @@ def _last_pages(writer: DocumentWriter) -> tuple[Page, ...]:
 def _only_page(
     writer: DocumentWriter, snapshot: CatalogueSnapshot, header: Header, limits: PageLimits
 ) -> NewPage:
-    """Return all resources as one page; reading it fails when they do not fit into one."""
     resources = Paginator.of_runs(snapshot.batches(), writer.renderer(header), limits)
     page = format_page(resources, writer.overhead(header))
 

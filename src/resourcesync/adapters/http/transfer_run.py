@@ -181,7 +181,6 @@ class TransferRun:
         return room < before
 
     def _check_rules(self, lane: OriginQueue, errand: RequestState, now: float) -> bool:
-        """True if ``robots.txt`` forbids a request, or must be fetched first."""
         request = errand.request
         if errand.for_robots or request.is_explicit or request.purpose in _UNRULED:
             return False

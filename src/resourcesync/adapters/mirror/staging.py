@@ -374,8 +374,6 @@ _BUFFER: Final = 64 * 1024
 
 
 class _ScratchFile(io.FileIO):
-    """A file whose errors are ``StorageError``."""
-
     def readinto(self, buffer: Any) -> int | None:
         with _guard_scratch("reading"):
             return super().readinto(buffer)

@@ -15,7 +15,7 @@ from resourcesync.model.timestamps import to_microseconds
 from resourcesync.ports import Clock
 from resourcesync.ports.originals import Original, Originals, OriginalsOptions, WrappedOriginals
 from resourcesync.source import naming
-from resourcesync.source.links import LinkedOriginals, parse_rule
+from resourcesync.source.link_rules import LinkedOriginals, parse_rule
 from resourcesync.source.publication_settings import CATALOGUE, PublicationSettings
 
 _METHODS: Final = ("scan", "runs", "measure", "measure_run", "open", "omissions", "prefetch")

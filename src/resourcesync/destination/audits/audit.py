@@ -20,6 +20,7 @@ from resourcesync.destination.audits.reports import (
     AuditReport,
     FindingKind,
 )
+from resourcesync.destination.audits.sampling import AuditRolling
 from resourcesync.destination.baseline import Baseline
 from resourcesync.destination.cursor import Phase
 from resourcesync.destination.external_sort import PairSorter
@@ -84,9 +85,7 @@ class Audit:
         self._has_unavailable = any(count_unavailable(pull.state.pending_counts(), pull.sync_state))
         self._suspects = fixity.SuspectMarker(pull, offline=False)
 
-    def run(
-        self, run: str, *, offline: bool, rolling: fixity.AuditRolling | None = None
-    ) -> AuditReport:
+    def run(self, run: str, *, offline: bool, rolling: AuditRolling | None = None) -> AuditReport:
         """Compare and count."""
         self._is_offline = offline
         self._suspects = fixity.SuspectMarker(
@@ -125,13 +124,11 @@ class Audit:
             has_gap=self._has_gap or _lacks_changes(sync_state, offline=offline),
         )
 
-    def _check_fixity(
-        self, run: str, rolling: fixity.AuditRolling | None
-    ) -> fixity.FixityResult | None:
+    def _check_fixity(self, run: str, rolling: AuditRolling | None) -> fixity.FixityResult | None:
         if rolling is None and self._method not in {"remote", "origin"}:
             return None
         proven = fixity.FixityChecker(self._pull, self._method, run, self._suspects).check(
-            rolling or fixity.AuditRolling()
+            rolling or AuditRolling()
         )
         self._failed_checks, self._counts.read_bytes = proven.failed, proven.read_bytes
         self._is_served = self._method == "remote" and rolling is None and not proven.stopped
@@ -193,7 +190,6 @@ class Audit:
     def _read_copies(
         self, differences: Iterator[Difference[planner.ListedEntry, Copy]], inspector: CopyInspector
     ) -> Iterator[Difference[planner.ListedEntry, Copy]]:
-        """Read the copies; from here on, those are the same whose bytes are the same, too."""
         cancel, counts = self._pull.dependencies.cancel, self._counts
         while group := list(islice(differences, _READ_AHEAD)):
             cancel.raise_if_cancelled()
@@ -402,7 +398,7 @@ class Audit:
                     self._add_finding(FindingKind.EXTRA, uri, path, "not fetched by resourcesync")
 
     def _add_finding(self, kind: FindingKind, uri: str, path: str, reason: str) -> None:
-        uri = self._pull.selection.source_uri(uri)
+        uri = self._pull.selection.addresses.source_uri(uri)
         finding = AuditFinding(kind=kind, uri=uri, path=path, reason=reason)
         if len(self._findings) < self._max_findings:
             self._findings.append(finding)

@@ -1,38 +1,29 @@
-"""Selection: the Source's entries that a mirror wants, as rows with their paths; pure."""
+"""Selection: the entries that a mirror wants, as rows with their paths, and refused ones. Pure."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import suppress
 from copy import copy
 from datetime import datetime
 from functools import cache, partial
 from typing import TYPE_CHECKING, Any, Final
 
-import msgspec
 from msgspec.structs import replace
 
 from resourcesync.destination.mapping import PathMapping
 from resourcesync.destination.mapping.names import NameMapping, uris_at
 from resourcesync.destination.planner import FILTERED, ListedEntry
 from resourcesync.destination.scope_and_filters import FilterVerdict, LinkFilter, LinkTarget, Scope
+from resourcesync.discovery.known_addresses import KnownAddresses
 from resourcesync.discovery.uris import (
-    host_twin,
-    longest_first,
     normalise,
-    normalise_if_possible,
-    origin,
-    origin_if_any,
     percent_encode,
-    present_uri,
-    read_address,
-    tls_counterpart,
 )
 from resourcesync.errors import OutOfScopeError
-from resourcesync.mirror_state.rows import EntryLink, PatchLink, RefusedRow
-from resourcesync.model.digests import disagree, format_digests, has_strong, usable
-from resourcesync.model.entries import Change, Link, RefusedEntry, Resource, ResourceRun
+from resourcesync.mirror_state.rows import RefusedRow
+from resourcesync.model.digests import format_digests
+from resourcesync.model.entries import Change, RefusedEntry, Resource, ResourceRun
 from resourcesync.model.leniencies import Leniency, LeniencyTally
-from resourcesync.model.timestamps import known_microseconds, lastmod_microseconds
-from resourcesync.model.vocabulary import ChangeKind, Relation
+from resourcesync.model.timestamps import lastmod_microseconds
+from resourcesync.model.vocabulary import ChangeKind
 
 if TYPE_CHECKING:
     from resourcesync.documents.reader import Document
@@ -40,18 +31,6 @@ if TYPE_CHECKING:
 
 _new_row: Final[Callable[[tuple[Any, ...]], ListedEntry]] = partial(tuple.__new__, ListedEntry)
 _ROW_DEFAULTS: Final = tuple(ListedEntry._field_defaults.values())
-MAX_MIRRORS: Final = 8
-"""Other locations of a resource that may be used."""
-_STORED_RELATIONS: Final = frozenset(
-    {
-        Relation.VIA, Relation.DESCRIBED_BY, Relation.DESCRIBES, Relation.PROFILE,
-        Relation.COLLECTION, Relation.ALTERNATE, "license",
-    }
-)  # fmt: skip
-"""Relations that are stored."""
-_MAX_ENTRY_LINKS: Final = 64
-_MAX_ENTRY_SIZE: Final = 16_384
-_encode: Final = msgspec.json.Encoder().encode
 MAX_REFUSED: Final = 1_000
 """Refused entries that are stored."""
 _MAX_COUNTED: Final = 100_000
@@ -152,8 +131,7 @@ class Refusals:
 class ResourceSelection:
     """Selection of a Source's entries, and their paths.
 
-    ``has_entries``: an entry so far has links to store. ``has_twins``: one is on a twin of the
-    Source's host, so that the lists prove no absence.
+    ``has_entries``: an entry so far has links to store.
     """
 
     def __init__(
@@ -173,12 +151,7 @@ class ResourceSelection:
         self._links = links
         self._foreign: set[str] = set()
         self.left_out = ""  # a listed resource that the filters exclude
-        self._moved = tuple(homes)
-        self._homes = dict(longest_first(self._moved))
-        self._paired: frozenset[str] = frozenset()
-        self._twins: tuple[str, ...] = ()
-        self._tls_twins: tuple[str, ...] = ()
-        self.has_twins = False
+        self.addresses = KnownAddresses(homes, scope.origins)
         self.has_entries = False
         self.moment: datetime | None = None
         """The moment of the list that is read."""
@@ -186,85 +159,12 @@ class ResourceSelection:
     @property
     def origins(self) -> frozenset[str]:
         """The origins of the Source, and those that the operator allows."""
-        return self._scope.origins
-
-    def add_source_addresses(self, *uris: str) -> None:
-        """Add addresses that the Source itself leads to, by a redirect or by name.
-
-        If one is the same host with TLS, its resources are those listed without TLS: they keep
-        their path, copy and URI in the mirror. Only their requests change.
-        """
-        for uri in uris:
-            with suppress(OutOfScopeError):
-                there = origin(uri)
-                here = tls_counterpart(there)
-                if here and f"{here}/" in self._homes:
-                    with_tls = {
-                        f"{there}{home.removeprefix(here)}": known
-                        for home, known in self._homes.items()
-                        if home.startswith(f"{here}/")
-                    }
-                    self._homes = dict(longest_first([*(with_tls | self._homes).items()]))
-                elif here in self._scope.origins and there not in self._scope.origins:
-                    self._homes.setdefault(f"{there}/", f"{here}/")
+        return self.addresses.origins
 
     def accept_twins(self, *uris: str) -> None:
-        """Accept the twins of a plain sitemap's own origin: its host with ``www.`` or without.
-
-        Their resources are others than those of the origin itself. Of one host there is only one,
-        with TLS or without; what is listed without is requested with TLS if the sitemap came so.
-        """
-        for uri in uris:
-            with suppress(OutOfScopeError):
-                home = origin(uri)
-                if home in self._paired or home not in self._scope.origins:
-                    continue
-                twin = host_twin(home)
-                self._paired |= {home, twin}
-                if twin and twin not in self._scope.origins:
-                    self._scope = replace(self._scope, origins=self._scope.origins | {twin})
-                    self._twins += (f"{twin}/",)
-                for here in filter(None, (home, twin)):
-                    self._accept_tls_twin(here)
-
-    def _accept_tls_twin(self, here: str) -> None:
-        """Take what is listed with the other scheme for what the Source lists with its own."""
-        there = tls_counterpart(here)
-        if not there or there in self._scope.origins or f"{there}/" in self._homes:
-            return
-        self._homes[f"{there}/"] = f"{here}/"
-        self._tls_twins += (f"{there}/",)
-
-    def _requested_uri(self, uri: str) -> str:
-        """Return the address to request for a listed one: a Source with TLS is never left."""
-        if not self._tls_twins or not uri.lower().startswith("http:"):
-            return uri
-        with suppress(OutOfScopeError):
-            if normalise(uri).startswith(self._tls_twins):
-                return self.mirror_uri(uri)
-        return uri
-
-    def _note_twins(self, listed: str, known: str) -> None:
-        if known.startswith(self._twins):
-            self.has_twins = True
-            self.refusals.leniencies.note(Leniency.HOST_TWIN, listed)
-        if normalise(listed).startswith(self._tls_twins):
-            self.refusals.leniencies.note(Leniency.TLS_TWIN, listed)
-
-    def mirror_uri(self, uri: str) -> str:
-        """Return the URI in the mirror of what is listed as ``uri``."""
-        if not self._homes:
-            return uri
-        with suppress(OutOfScopeError):
-            normal = normalise(uri)
-            for there, here in self._homes.items():
-                if normal.startswith(there):
-                    return here + normal.removeprefix(there)
-        return uri
-
-    def source_uri(self, uri: str) -> str:
-        """Return the present address at the Source of a URI in the mirror."""
-        return present_uri(uri, self._moved)
+        """Accept the twins of a plain sitemap's own origin."""
+        self.addresses.accept_twins(*uris)
+        self._scope = replace(self._scope, origins=self.addresses.origins)
 
     def refuse(self, entry: RefusedEntry) -> None:
         """Add an entry that the reader of a document could not use, if it may be selected."""
@@ -292,8 +192,8 @@ class ResourceSelection:
         for uri, lastmod, length, digests in columns:
             head, _, name = uri.rpartition("/")
             if head != start:
-                start, home = head, self.mirror_uri(f"{head}/")[:-1]
-                is_twin = f"{head}/".startswith((*self._twins, *self._tls_twins))
+                start, home = head, self.addresses.mirror_uri(f"{head}/")[:-1]
+                is_twin = self.addresses.is_twin(f"{head}/")
                 is_listable = not is_twin and self._scope.speaks_for(f"{home}/")
                 folder = mapping.plain_folder(home) if is_listable else None
             if lastmod != when or (lastmod is not None and lastmod.fold):
@@ -322,7 +222,7 @@ class ResourceSelection:
         return row
 
     def _withdraw(self, *uris: str) -> None:
-        for uri in dict.fromkeys((*uris, *map(self.mirror_uri, uris))):
+        for uri in dict.fromkeys((*uris, *map(self.addresses.mirror_uri, uris))):
             self.refusals.withdraw(uri)
 
     @property
@@ -333,8 +233,8 @@ class ResourceSelection:
     def linked_row(self, target: LinkTarget, via: str) -> ListedEntry | None:
         """Return the row for the target of a link; ``None`` if it cannot be used."""
         assert self._links is not None, "no links are followed"
-        link = target._replace(href=self._requested_uri(percent_encode(target.href)))
-        home = self.mirror_uri(link.href)
+        link = target._replace(href=self.addresses.requested_uri(percent_encode(target.href)))
+        home = self.addresses.mirror_uri(link.href)
         resource = Resource(uri=home, length=link.length)
         try:
             verdict = self._links.scope.judge(resource)
@@ -376,7 +276,7 @@ class ResourceSelection:
 
     def retained_row(self, uri: str) -> ListedEntry | None:
         """Return a row that leaves the copy of ``uri`` unchanged; ``None`` if there can be none."""
-        home = self.mirror_uri(percent_encode(uri))
+        home = self.addresses.mirror_uri(percent_encode(uri))
         try:
             return ListedEntry(
                 uri=normalise(home),
@@ -396,10 +296,10 @@ class ResourceSelection:
         written, listed_uri = resource.uri, percent_encode(resource.uri)
         if listed_uri is not written:
             self.refusals.leniencies.note(Leniency.URI_ENCODED, written)
-        uri = self._requested_uri(listed_uri)
+        uri = self.addresses.requested_uri(listed_uri)
         if uri is not written:
             resource = replace(resource, uri=uri)
-        home, verdict = self.mirror_uri(uri), None
+        home, verdict = self.addresses.mirror_uri(uri), None
         try:
             verdict = self._scope.judge(resource if home == uri else replace(resource, uri=home))
             known = normalise(home)
@@ -414,7 +314,7 @@ class ResourceSelection:
             return None
         change = change if verdict is FilterVerdict.SELECTED else FILTERED
         self.left_out = uri if change == FILTERED else self.left_out
-        if self._paired:
+        if self.addresses.may_be_twins:
             self._note_twins(listed_uri, known)
         listed = ListedEntry(
             uri=known,
@@ -429,96 +329,26 @@ class ResourceSelection:
             return listed
         return self._with_links(listed, resource, self.moment if moment is None else moment)
 
+    def _note_twins(self, listed: str, known: str) -> None:
+        is_host_twin, is_tls_twin = self.addresses.twins_of(listed, known)
+        if is_host_twin:
+            self.refusals.leniencies.note(Leniency.HOST_TWIN, listed)
+        if is_tls_twin:
+            self.refusals.leniencies.note(Leniency.TLS_TWIN, listed)
+
     def _with_links(
         self, listed: ListedEntry, resource: Resource, moment: datetime | None
     ) -> ListedEntry:
+        from resourcesync.destination.lists import usable_links  # noqa: PLC0415 - most have none
+
         patched = listed.change == ChangeKind.UPDATED and resource.patches
-        entry = _encode_links(resource)
+        formats = self._patch_formats() if patched else {}
+        entry = usable_links.encode_links(resource)
         self.has_entries = self.has_entries or bool(entry)
         return listed._replace(
-            mirrors=_mirrors_of(resource, self._scope.origins),
-            memento=_memento_of(resource, moment),
-            patch=usable_patch_of(resource, self._patch_formats()) if patched else None,
+            mirrors=usable_links.mirrors_of(resource, self.origins),
+            memento=usable_links.memento_of(resource, moment),
+            patch=usable_links.patch_of(resource, formats) if patched else None,
             links=() if self._links is None else self._links.targets_of(resource),
             entry=entry,
         )
-
-
-def _mirrors_of(resource: Resource, allowed: frozenset[str]) -> tuple[str, ...]:
-    """Return the other locations of the same bytes that may be used, preferred first.
-
-    Bytes of an origin outside the Source's scope are compared with the listed digest, so there has
-    to be one. A match by a weak one is weak evidence, as it is of the Source's own answer.
-    """
-    links = (link for link in resource.mirrors if not disagree(link.digests, resource.digests))
-    found = _usable_addresses(links, resource, allowed)
-    return tuple(uri for uri in found if uri != resource.uri)[:MAX_MIRRORS]
-
-
-def _memento_of(resource: Resource, moment: datetime | None) -> str:
-    """Return the address of the listed version; empty if no digest could verify it.
-
-    It is the memento; else the TimeGate, and after a blank the moment to request: that of the list,
-    or when the resource was modified.
-    """
-    nowhere: frozenset[str] = frozenset()
-    if resource.memento is not None:
-        return next(iter(_usable_addresses([resource.memento], resource, nowhere)), "")
-    at = moment or resource.lastmod
-    if resource.timegate is None or at is None:
-        return ""
-    from email.utils import formatdate  # noqa: PLC0415 - few entries have a TimeGate
-
-    gates = _usable_addresses([resource.timegate], resource, nowhere)
-    return "".join(f"{uri} {formatdate(at.timestamp(), usegmt=True)}" for uri in gates)
-
-
-def _usable_addresses(
-    links: Iterable[Link], resource: Resource, allowed: frozenset[str]
-) -> dict[str, None]:
-    homes = ((link.href, origin_if_any(link.href)) for link in links)
-    proven = bool(usable(resource.digests))
-    return dict.fromkeys(uri for uri, home in homes if home in allowed or (proven and home))
-
-
-def usable_patch_of(resource: Resource, formats: "Mapping[str, PatchFormat]") -> PatchLink | None:
-    """Return the first usable patch of an entry; ``None`` if there is none.
-
-    One in a package counts only where the package has no more of the resource. The result must be
-    provable by a strong digest, and the patch smaller than the resource.
-    """
-    length = resource.length
-    if length is None or not has_strong(resource.digests) or resource.encoding:
-        return None
-    for link in resource.patches:
-        name = link.media_type.partition(";")[0].strip().lower()
-        if name not in formats or link.encoding or (link.path and resource.path):
-            continue
-        most = formats[name].largest
-        if (most is not None and length > most) or (link.length or 0) >= length:
-            continue
-        try:
-            read_address(link.href)
-        except OutOfScopeError:
-            continue  # not a web address: ignored
-        is_exact = link.length is not None
-        bound = length - 1 if link.length is None else link.length
-        return PatchLink(name, link.href, format_digests(link.digests), bound, is_exact, link.path)
-    return None
-
-
-def _encode_links(resource: Resource) -> str:
-    found = [
-        EntryLink(
-            rel=rel,
-            href=normalise_if_possible(link.href),
-            media_type=link.media_type,
-            hash=format_digests(link.digests),
-            length=link.length,
-            modified=known_microseconds(link.modified),
-        )
-        for link in resource.links
-        for rel in sorted(_STORED_RELATIONS.intersection(link.rel.lower().split()))
-    ]
-    text = _encode(found[:_MAX_ENTRY_LINKS]).decode() if found else ""
-    return text if len(text) <= _MAX_ENTRY_SIZE else ""

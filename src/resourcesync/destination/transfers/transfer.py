@@ -1,4 +1,4 @@
-"""Transfer: fetch, verify and commit many resources at a time, in groups.
+"""Transfer: fetch, verify and commit many resources, each from its locations in turn.
 
 A group is made durable as a whole and then recorded in one transaction. After a kill in between,
 the next run finds the files in place and adopts those whose bytes are as listed. A patch is applied

@@ -81,7 +81,6 @@ def _root(writer: DocumentWriter, capability: Capability, **times: datetime) -> 
 def _ranges(
     known: Sequence[PublishedPackage], size: PackageSize
 ) -> Iterator[tuple[str, str | None]]:
-    """Yield the ranges of URIs to pack: those of the last dump, with small neighbours merged."""
     starts: list[str] = [""]
     entries = content = 0
     for packed in known:
@@ -100,7 +99,6 @@ def _ranges(
 def _sized(
     batches: Iterable[Sequence[Resource]], contents: ResourceContents
 ) -> Iterator[Resource | ResourceRun]:
-    """Yield the resources with their lengths; those that no longer exist are left out."""
     for batch in batches:
         if isinstance(batch, ResourceRun) and None not in batch.lengths:
             yield batch
@@ -206,7 +204,6 @@ def _is_available(snapshot: CatalogueSnapshot, change: Change, contents: Resourc
 def _packable(
     snapshot: CatalogueSnapshot, after: int, contents: ResourceContents
 ) -> Iterator[Change]:
-    """Yield the changes, their patches with the places that these have in the package (§14.4)."""
     for number, change in snapshot.changes(after=after):
         resource = change.resource
         if not resource.patches:
