@@ -451,7 +451,7 @@ def _not_in_sync(report: RunReport, folder: str, code: ExitCode) -> list[TextLin
         return [TextLine(text, "Stopped", QUIET), held]
     # A rerun does not help for entries that cannot be used, nor for what the Source must mend.
     others = counts["other_failed"] - sum(counts[code] for code in _NO_RERUN)
-    is_known = bool(report.failed - others or listed.refused or faults.undecided)
+    is_known = bool(report.failed - others or listed.refused or faults.undecided or retained.open)
     is_known = is_known or bool(faults.gap or faults.skew_seconds or faults.absent_below)
     counts["again"] = max(others, 0) if is_known else 1
     return [TextLine(text, "Not in sync", QUIET), *_next_steps(report, folder, more=counts)]
