@@ -404,7 +404,7 @@ def _in_sync(report: RunReport, folder: str, place: str, *, first: bool) -> list
     changes, size = _changes(report), formatting.size(report.fetched.bytes)
     remarks = [TextLine(f"{_INDENT}{text}") for text in say("remarks", report, folder)]
     if first and changes:
-        text = f"{resources}, {size} in {place}  ({changes}{_hash_note(report)})  {seconds}"
+        text = f"{resources} in {place}, {size} fetched  ({changes}{_hash_note(report)})  {seconds}"
         state = f"state as of {as_of}. " if as_of else ""
         last = TextLine(f"{_INDENT}{state}Run the same command again to update.")
         return [TextLine(text, "In sync", QUIET), *remarks, last]
