@@ -469,14 +469,15 @@ def plain(tmp_path: Path, request: pytest.FixtureRequest) -> World[PlainSite]:
     return world
 
 
-@pytest.mark.parametrize("age", [3_600, 300, None])
+@pytest.mark.parametrize(("age", "repairs"), [(3_600, 0), (3_600, 1), (300, 0), (None, 0)])
 def test_what_undated_parts_lack_is_gone_at_once_if_they_are_old_and_the_same_again(
-    plain: World[PlainSite], age: int | None
+    plain: World[PlainSite], age: int | None, *, repairs: bool
 ) -> None:
     serve_undated(plain, PAGES[1:10], PAGES[10:], age=age)
 
-    report, is_gone = plain.pull(), age == 3_600
+    report = plain.repair(source=None, deleting=True) if repairs else plain.pull()
 
+    is_gone = age == 3_600
     assert report.state is (MirrorState.IN_SYNC if is_gone else MirrorState.BEHIND)
     assert (report.deleted, report.retained.open) == (int(is_gone), int(not is_gone))
     notes = "\n".join(notes_of(CheckedMirror(plain.status())))
@@ -502,4 +503,3 @@ def test_a_page_that_moves_between_parts_with_old_dates_stays(plain: World[Plain
     report = plain.pull()
 
     assert (report.state, report.deleted) == (MirrorState.BEHIND, 0)
-    assert len(plain.files()) == len(PAGES)

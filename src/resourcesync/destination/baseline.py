@@ -74,13 +74,16 @@ class Baseline:
                 lists = self._read(held, gap=gap, known=known, newer=newer)
             return self._pull.after_list if lists is None else self._synchronize(lists)
 
-    def read_listed_rows(self, held: ExitStack) -> ListedRows:
-        """Read what the Source lists now; its absence is that by which a repair may delete."""
+    def read_listed_rows(self, held: ExitStack, *, deleting: bool = False) -> ListedRows:
+        """Read what the Source lists now, and whether a repair may delete what it lacks."""
         self._accepts_undated = True
         lists = self._read(held)
         assert lists is not None, "an unconditional reading always returns a snapshot"
         snapshot, history, sorters, linked = lists
         absence, absent_at = self._assess(snapshot, history)
+        is_open = deleting and absence is planner.Absence.TWICE
+        if is_open and self._pull.resource_lists.is_stable(snapshot):
+            absence = planner.Absence.DELETED
         return ListedRows(
             sorters=sorters,
             at=None if snapshot.at is None else self._through,
