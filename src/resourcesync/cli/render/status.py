@@ -181,10 +181,10 @@ def notes_of(seen: CheckedMirror, next_pull: str = "") -> list[str]:
     notes += [f"! {failing.uri}   {_failure(failing, ended)}" for failing in failures]
     is_complete = len(mirror.failures) >= listed.pending  # only then the counts are right
     counts = Counter(failing.code for failing in mirror.failures if is_complete)
-    for said in (
-        *say("faults", mirror, mirror.mirror, more=counts),
-        *say("remarks", mirror, mirror.mirror),
-    ):
+    faults = list(say("faults", mirror, mirror.mirror, more=counts))
+    if mirror.state is MirrorState.BEHIND and not (notes or faults):
+        faults.append(f"next: resourcesync pull {mirror.mirror}")
+    for said in (*faults, *say("remarks", mirror, mirror.mirror)):
         notes += said.split("\n")
     return [*notes, *_exceeded_limits(seen)]
 

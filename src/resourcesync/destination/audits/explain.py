@@ -50,7 +50,7 @@ class ResourceVerdict(StrEnum):
     KEPT = "the Source does not list it; the copy is kept"
     UNLISTED = "the Source does not list it; a later pull decides about the copy"
     UNWANTED = "it no longer matches the filters; the copy is kept"
-    GONE = "deleted at the Source, and deleted here too"
+    GONE = "deleted here, as the Source deleted it or no longer lists it"
     REFUSED = "the Source lists it in a way that cannot be used"
     FILTERED = "it does not match the mirror's filters"
     UNKNOWN = "the Source does not list it, and it was never in the mirror"
