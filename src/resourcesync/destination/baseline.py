@@ -330,8 +330,8 @@ class Baseline:
 
     def _decide_policy(self, snapshot: ListSnapshot, history: ChangeHistory | None) -> None:
         absence, absent_at = self._assess(snapshot, history)
-        if self._pull.selection.refusals.count:
-            self._pull.warn_not_understood(self._pull.selection.refusals.count)
+        if refused := self._pull.selection.refusals.count - snapshot.unread_parts:
+            self._pull.warn_not_understood(refused)
         if snapshot.outdated_parts:
             self._pull.warn("old-part", pull_session.OLD_PART)
         if self._is_old_copy:
