@@ -161,7 +161,7 @@ class ResourceListReader:
         known = {each.uri: each for top in heads for each in (top, *(top.parts or ()))}
         for each in known.values():
             modified = known_microseconds(modified_at({"last-modified": each.last_modified}))
-            if modified is None or modified > began - WRITING_TIME:
+            if each.at is not None or modified is None or modified > began - WRITING_TIME:
                 return False
         failed: list[str] = []
         again = {uri: each.without_old_dates(None, 0) for uri, each in known.items()}
