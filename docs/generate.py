@@ -350,13 +350,19 @@ def configuration_keys(keys: Mapping[str, Field], command: str) -> str:
 
 
 def modules() -> str:
-    """Return every module with what it says of itself, by folders."""
+    """Return every module with what it says of itself, and the names it gives, by folders."""
     found: dict[Path, list[str]] = {}
     home = ROOT / "src" / "resourcesync"
     for path in sorted(home.rglob("*.py"), key=lambda path: (path.parent, path.name)):
-        said = (ast.get_docstring(ast.parse(path.read_text("utf-8"))) or "").split("\n\n", 1)[0]
-        name = "" if path.stem == "__init__" else f"- `{path.name}`: "
-        found.setdefault(path.parent, []).append(name + said.replace("\n", " ").replace("``", "`"))
+        code = ast.parse(path.read_text("utf-8"))
+        said = (ast.get_docstring(code) or "").split("\n\n", 1)[0].replace("\n", " ")
+        kinds = ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef
+        names = [node.name for node in code.body if isinstance(node, kinds)]
+        line = said.replace("``", "`")
+        if path.stem != "__init__":
+            public = (f"`{name}`" for name in names if not name.startswith("_"))
+            line = f"- `{path.name}`: {line} {' '.join(public)}".rstrip()
+        found.setdefault(path.parent, []).append(line)
     named = {folder.relative_to(home.parent).as_posix(): rows for folder, rows in found.items()}
     return "\n\n".join(f"## {folder}\n\n" + "\n".join(rows) for folder, rows in named.items())
 

@@ -200,7 +200,6 @@ class Cursor(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def _frontier(history: "ChangeHistory", cursor: Cursor) -> tuple[ProcessedDocument, ...]:
-    """Return the lists that later readings must continue: open ones, else the newest."""
     records = [read.record for read in history.lists]
     if history.is_unchanged_head:  # only the open lists were requested
         read = {record.uri for record in records}

@@ -51,8 +51,6 @@ class SorterClosedError(ValueError):
 
 
 class _SortedRun(NamedTuple):
-    """Sorted rows in the spill file, from ``start`` to ``end``, in bytes."""
-
     start: int
     end: int
 

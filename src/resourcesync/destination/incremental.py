@@ -1,4 +1,4 @@
-"""Incremental synchronization: new changes become stored tasks, which are then executed (§12)."""
+"""Incremental synchronization (§12): new changes become tasks, or a newer list must be read."""
 
 import logging
 from collections.abc import Callable, Generator, Iterator

@@ -178,7 +178,6 @@ def _merge_group(rows: Iterator[ListedEntry]) -> ListedEntry:
 
 
 def _merge_targets(first: ListedEntry, others: Iterable[ListedEntry]) -> ListedEntry:
-    """Return one row for a target of several links; where they differ, without content."""
     for other in others:
         if first[3:6] != other[3:6]:  # hash, length, lastmod
             first = first._replace(hash="", length=None, lastmod=None)

@@ -1,4 +1,4 @@
-"""Planner: the one table of decisions, from values alone, without network, disk or clock.
+"""Planner: the one table of decisions, and the limit of deletions; from values alone.
 
 `decide` is the table: a copy, its listed entry, its pending task and the policy of the run give the
 decision. Baseline, incremental synchronization, repair, dry run, review and workers all use it.

@@ -111,7 +111,6 @@ class Repair:
         return pulled
 
     def _foresee_undeleted(self, foreseen: DeletionResult, extra: set[str]) -> None:
-        """Add the deletions of earlier runs that stay held, or whose files were changed here."""
         memory, tasks = self._pull.sync_state, self._pull.state.pending(PendingTask.DELETE)
         foreseen.failures += [
             Failing(uri=task.loc, code=LOCAL_CHANGE, reason=EDITED_REASON)

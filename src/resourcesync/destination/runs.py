@@ -1,4 +1,4 @@
-"""Runs: their plan, report and record in the mirror's state.
+"""Runs: their plan, report and record in the mirror's state; what a review sees.
 
 In a report nothing that a Source lists is left out, and nothing is counted as done that is not.
 """

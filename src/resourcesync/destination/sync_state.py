@@ -111,8 +111,6 @@ class MirrorIdentity(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class _Note(Generic[T]):
-    """Note of the state, as a value of a type; ``None`` without one."""
-
     def __init__(self, key: str, kind: type[T]) -> None:
         self._key, self._kind = key, kind
 

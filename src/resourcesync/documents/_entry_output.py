@@ -118,8 +118,6 @@ def _rows(
 
 
 class _RowColumns:
-    """Columns that become rows, in loops that are C."""
-
     def __init__(self) -> None:
         self.attributes: list[_Column] = []
         self._elements: list[_Column] = []
@@ -175,7 +173,6 @@ def _hashes(resources: Sequence[Resource]) -> Sequence[str]:
 
 
 def _surroundings(resources: Sequence[Resource]) -> tuple[Sequence[str], Sequence[str]]:
-    """Return the XML before and after ``rs:md``: links, and elements of other communities."""
     heads: Sequence[str] = ()
     tails: Sequence[str] = ()
     links = [resource.links for resource in resources]

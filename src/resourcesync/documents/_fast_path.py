@@ -283,7 +283,6 @@ class FastPathReader:
             self._learn(self._assembler.items[before:])
 
     def _learn(self, items: Iterable[EntryColumns | RawEntry]) -> None:
-        """Widen the form by the entries that the scanner has found; the first few suffice."""
         for entry in islice(items, _MAX_LESSONS - self._lessons):
             if isinstance(entry, RawEntry) and entry.fault is None:
                 self._lessons += 1
@@ -323,7 +322,6 @@ def _attributes_of_links(text: str) -> list[list[str]] | None:
 
 
 def _are_sound(links: list[list[str]]) -> bool:
-    """True if the links are not too many, and none has an attribute twice."""
     return len(links) <= MAX_LINKS and all(len(set(link[::2])) * 2 == len(link) for link in links)
 
 

@@ -131,7 +131,6 @@ class PageRebase:
             yield from self._formatted(unrendered, None)
 
     def _spliced(self, page: Page, end: str | None) -> EntrySlices | None:
-        """Return a page's present entries; ``None`` if they must be rendered again."""
         known = page.known
         edits = self._edits.read_until(end, max(_FEW, known.entries // _SHARE))
         if edits is None or not known.is_plain or self._writer.dialect is not Dialect.V1_1:

@@ -133,7 +133,6 @@ class WatchLoop:
         thread.start()
 
     def _free_places(self) -> tuple[int, int]:
-        """Return how many more jobs and hand-overs may run: hanging programs stop no pull."""
         telling = sum(job.kind is JobKind.HAND_OVER for job in self._threads)
         return self._most - len(self._threads) + telling, self._most - telling
 

@@ -190,7 +190,6 @@ class Audit:
     def _read_copies(
         self, differences: Iterator[Difference[planner.ListedEntry, Copy]], inspector: CopyInspector
     ) -> Iterator[Difference[planner.ListedEntry, Copy]]:
-        """Read the copies; from here on, those are the same whose bytes are the same, too."""
         cancel, counts = self._pull.dependencies.cancel, self._counts
         while group := list(islice(differences, _READ_AHEAD)):
             cancel.raise_if_cancelled()
@@ -377,7 +376,6 @@ class Audit:
             self._check_against_state(copy._replace(digests=format_digests(digests)), row)
 
     def _find_foreign_files(self) -> None:
-        """Count files that no pull fetched; they are reported, never touched."""
         if not self._finds_foreign:
             return
         copies = self._pull.dependencies.copies

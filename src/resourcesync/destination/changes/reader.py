@@ -31,7 +31,7 @@ from resourcesync.discovery.document_fetcher import DocumentFetcher, FetchedDocu
 from resourcesync.mirror_state.database import SqliteMirrorState
 from resourcesync.mirror_state.rows import ProcessedDocument
 from resourcesync.model.entries import Change
-from resourcesync.model.timestamps import DAY, known_microseconds, to_microseconds
+from resourcesync.model.timestamps import known_microseconds, to_microseconds
 from resourcesync.model.vocabulary import Capability, Relation
 from resourcesync.ports import CancelToken
 
@@ -309,7 +309,11 @@ class ChangeListReader(msgspec.Struct, kw_only=True):
                 first, end = False, announced.until
                 continue
             with get(announced.uri) as fetched:
-                span = self._effective_span(announced, fetched.open(), reading)
+                now = to_microseconds(self.cancel.clock.now())
+                span, is_provisional = intervals.effective_span(
+                    announced, fetched.open().header, now
+                )
+                reading.is_outdated |= is_provisional  # the index must be read again next time
                 if first:  # an index need not give intervals, but each list does
                     reading.starts_in_time &= intervals.chain([span], through).reaches_back
                 elif end is not None and (span.from_ or 0) > max(end, through):
@@ -319,25 +323,6 @@ class ChangeListReader(msgspec.Struct, kw_only=True):
                 reading.is_outdated |= announced.announced and ended is not None
                 self._read_list(fetched, span, reading, ended)
             first, end = False, span.until
-
-    def _effective_span(
-        self, announced: intervals.ChangeListSpan, listed: "Document", reading: Reading
-    ) -> intervals.ChangeListSpan:
-        """Return the interval of a list: its own, else the one that its index gives.
-
-        Some Sources write the interval into the index only, and end the last list at the moment of
-        the request. So an end that only the index gives counts a day later: by then it is final,
-        whatever the clock of the Source. Until then the list may grow.
-        """
-        own = intervals.span_of(announced.uri, listed.header)
-        if not announced.announced or own.from_ is not None or own.until is not None:
-            intervals.check_announced(announced, listed.header)
-            return own
-        a_day_ago = to_microseconds(self.cancel.clock.now()) - DAY
-        if announced.until is None or announced.until <= a_day_ago:
-            return announced
-        reading.is_outdated = True  # the index must be read again next time
-        return replace(announced, until=None)
 
     def _read_list(
         self,

@@ -1,4 +1,4 @@
-"""Scan of Change Lists: which of their changes are new, and how far they move T (§12)."""
+"""Scan of Change Lists (§12): whether they begin as processed, what is new, how far they move T."""
 
 import sys
 from collections.abc import Container, Iterator, Sequence

@@ -1,4 +1,4 @@
-"""Selection: the Source's entries that a mirror wants, as rows with their paths; pure."""
+"""Selection: the entries that a mirror wants, as rows with their paths, and refused ones. Pure."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress

@@ -205,7 +205,6 @@ def _is_available(snapshot: CatalogueSnapshot, change: Change, contents: Resourc
 def _packable(
     snapshot: CatalogueSnapshot, after: int, contents: ResourceContents
 ) -> Iterator[Change]:
-    """Yield the changes, their patches with the places that these have in the package (§14.4)."""
     for number, change in snapshot.changes(after=after):
         resource = change.resource
         if not resource.patches:
