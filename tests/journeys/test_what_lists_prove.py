@@ -488,8 +488,7 @@ def test_what_undated_parts_lack_is_gone_at_once_if_they_are_old_and_the_same_ag
     assert len(plain.files()) == len(PAGES) - 1
 
 
-def test_a_page_that_moves_between_parts_with_old_dates_stays(plain: World[PlainSite]) -> None:
-    """A program makes each sitemap when it is requested, and dates it by its newest page."""
+def test_a_page_that_moves_between_sitemaps_of_old_dates_stays(plain: World[PlainSite]) -> None:
     serve_undated(plain, PAGES[:10], PAGES[10:], age=DAY)
     first = plain.network.answers[f"{BASE}0.xml"]
 

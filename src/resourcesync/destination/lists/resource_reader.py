@@ -68,7 +68,7 @@ class ListSnapshot(msgspec.Struct, frozen=True, kw_only=True):
         return self.moments.at
 
 
-def digest_of(fetched: FetchedDocument) -> str:
+def _digest_of(fetched: FetchedDocument) -> str:
     """Return the SHA-256 of a document."""
     fetched.stream.seek(0)
     return hashlib.file_digest(fetched.stream, "sha256").hexdigest()  # type: ignore[arg-type]  # a file
@@ -83,7 +83,7 @@ def list_version(fetched: FetchedDocument) -> absence_proof.ListVersion:
         ats += [known_microseconds(part.at) for part in parts_of(document).values()]
     return absence_proof.ListVersion(
         uri=fetched.uri,
-        digest=digest_of(fetched),
+        digest=_digest_of(fetched),
         etag=fetched.etag,
         last_modified=fetched.last_modified,
         at=max((at for at in ats if at is not None), default=None),
@@ -169,7 +169,7 @@ class ResourceListReader:
         with closing(documents.get_all(again, lambda uri, _: failed.append(uri))) as others:
             for fetched in others:
                 with fetched:
-                    if digest_of(fetched) != known[fetched.uri].digest:
+                    if _digest_of(fetched) != known[fetched.uri].digest:
                         return False
         return not failed
 
