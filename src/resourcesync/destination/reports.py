@@ -193,6 +193,7 @@ class RetainedCounts(msgspec.Struct, frozen=True, kw_only=True):
 
     Attributes:
         unlisted: The Source no longer lists them, and policy retains them.
+        open: They are not in the list, which does not prove yet that they are gone.
         filtered: They no longer match the filters.
         restored: They are not listed, and were restored from the trash.
         damaged: They are not listed, and an audit found them changed or missing.
@@ -203,6 +204,7 @@ class RetainedCounts(msgspec.Struct, frozen=True, kw_only=True):
     """
 
     unlisted: int = 0
+    open: int = 0
     filtered: int = 0
     restored: int = 0
     damaged: int = 0
@@ -268,7 +270,6 @@ class ListFaults(msgspec.Struct, frozen=True, kw_only=True):
             most of it in a mirror that never was in sync and does not accept that. Else empty.
         skew_seconds: Seconds that this machine's clock is ahead of the Source's (negative: behind),
             if a day or more; else 0.
-        outlived: Copies not in a Resource List that is older than the last answer with them.
         moved_from: The Source's address before a move after which the mirror was not in sync yet.
         unproving: The Resource List cannot show what is gone: it came from another host, or has
             only some of what there is, as a feed. What it does not list is kept.
@@ -279,7 +280,6 @@ class ListFaults(msgspec.Struct, frozen=True, kw_only=True):
     undecided: int = 0
     absent_below: str = ""
     skew_seconds: float = 0.0
-    outlived: int = 0
     moved_from: str = ""
     unproving: bool = False
 

@@ -219,7 +219,6 @@ def _list_faults(
         unread=max(pulled.unread_parts, 0 if is_whole else sync_state.count_unread(state)),
         undecided=pulled.tally.undecided,
         absent_below=sync_state.absent_folder(state) if is_lacking else "",
-        outlived=sync_state.count_outlived(state, memory),
         moved_from=memory.moved_from,
         unproving=memory.is_unproving,
     )
@@ -263,6 +262,7 @@ def _retained_counts(
     return replace(
         stored,
         unlisted=stored.unlisted if pulled.unread_parts else pulled.retained_count,
+        open=stored.open if pulled.is_written else pulled.missed_count,
         filtered=counts.with_codes(planner.FILTERED) if planned is None else planned,
         edited=stored.edited if edited is None else edited,
     )

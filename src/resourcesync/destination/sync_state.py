@@ -18,7 +18,7 @@ from resourcesync.destination.cursor import Cursor
 from resourcesync.destination.lists.absence_proof import ListVersion
 from resourcesync.destination.mapping import PAGES, TREE, FileSystemProfile, PathMapping
 from resourcesync.destination.options import StoredOptions
-from resourcesync.destination.planner import FILTERED, SEEN_LATER, is_gone
+from resourcesync.destination.planner import FILTERED, is_gone
 from resourcesync.destination.reports import MirrorState as MirrorWord
 from resourcesync.destination.scope_and_filters import Filters, Scope
 from resourcesync.discovery.known_addresses import (
@@ -471,11 +471,13 @@ def count_retained(
     codes = pending_tasks.UNAVAILABLE_CODES
     unknown = memory.accepts_missing and state.pending_with_copy(rows.PendingTask.FETCH, codes)
     filtered, restored = counts.with_codes(FILTERED), counts.with_codes(pending_tasks.RESTORED)
-    unlisted = counts.of_task(rows.PendingTask.RETAIN) - filtered - restored
+    undecided = counts.with_codes(pending_tasks.OPEN)
+    unlisted = counts.of_task(rows.PendingTask.RETAIN) - filtered - restored - undecided
     if unlisted and count_unread(state):
         unlisted = sum(map(is_gone, state.pending(rows.PendingTask.RETAIN)))  # it may list others
     return reports.RetainedCounts(
         unlisted=max(0, unlisted - damaged[""]),
+        open=undecided,
         filtered=filtered,
         restored=restored - damaged[pending_tasks.RESTORED],
         damaged=damaged.total(),
@@ -489,12 +491,6 @@ def count_retained(
 def count_unread(state: SqliteMirrorState) -> int:
     """Return the number of parts of lists that could not be read, as they are stored."""
     return sum(row.code == pending_tasks.PART_UNREAD for row in state.refused())
-
-
-def count_outlived(state: SqliteMirrorState, memory: SyncState) -> int:
-    """Return the number of copies about which only a newer Resource List decides."""
-    kept = state.pending(rows.PendingTask.RETAIN) if memory.cursor.is_incomplete else ()
-    return sum(row.reason == SEEN_LATER for row in kept)
 
 
 def _last_run(
@@ -523,14 +519,8 @@ def _faults(
     if last is not None and last.mode:
         with suppress(msgspec.MsgspecError):  # the row is damaged
             found = msgspec.json.decode(last.counts, type=reports.RunReport).faults
-    return structs.replace(
-        found,
-        gap=memory.has_gap,
-        unproving=memory.is_unproving,
-        unread=count_unread(state),
-        outlived=count_outlived(state, memory),
-        moved_from=memory.moved_from,
-    )
+    known = {"gap": memory.has_gap, "unproving": memory.is_unproving}
+    return structs.replace(found, **known, unread=count_unread(state), moved_from=memory.moved_from)
 
 
 def _rechecks(
