@@ -357,7 +357,9 @@ def _connect(
     waits = kind.durability is not Durability.EXCLUSIVE
     if path:
         _check_place(path)
-    more = "&immutable=1" if immutable or (read_only and _is_unchangeable(Path(path))) else ""
+    if read_only and not immutable:  # can nobody write it, or make a file beside it?
+        immutable = is_read_only(Path(path)) and not os.path.lexists(f"{path}-wal")
+    more = "&immutable=1" if immutable else ""
     return sqlite3.connect(
         f"file://{quote(os.fsencode(Path(path).absolute()))}?mode=ro{more}" if read_only else path,
         uri=read_only,
@@ -365,11 +367,6 @@ def _connect(
         isolation_level=None,
         check_same_thread=not kind.any_thread,
     )
-
-
-def _is_unchangeable(path: Path) -> bool:
-    """True if nobody can write a file, or make one beside it, and it has no log."""
-    return is_read_only(path) and not os.path.lexists(f"{path}-wal")
 
 
 @contextmanager

@@ -143,11 +143,8 @@ class ConfiguredMirror(msgspec.Struct, frozen=True, kw_only=True):
         is_mirror, place = app.mirror_home.is_present(self.dest), self.dest.absolute()
         if not is_mirror and str(place) in pulled:
             sets = make(PlaceSettings, values_of(self.settings))
-            again = " ".join(
-                (self.source, quoted(place, "DIR"))
-                + ("--all-sets",) * sets.all_sets
-                + tuple(f"--set {quoted(name, 'NAME')}" for name in sets.set_names)
-            )
+            named = "".join(f" --set {quoted(name, 'NAME')}" for name in sets.set_names)
+            again = f"{self.source} {quoted(place, 'DIR')}{' --all-sets' * sets.all_sets}{named}"
             moved = "if the folder moved, correct `dest`; "
             raise app.mirror_home.lost_mirror_error(place, again, moved)
         return is_mirror

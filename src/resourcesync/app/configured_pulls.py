@@ -147,7 +147,14 @@ class Puller(NamedTuple):
     ) -> Iterator[PulledMirror]:
         from resourcesync.ports import CancelToken  # noqa: PLC0415 - the same
 
-        clock, request = app.system.SystemClock(), _set_request(target)
+        clock, place = app.system.SystemClock(), target.place
+        request = app.mirror_sets.SetRequest(
+            source=target.options.moved or target.address,
+            names=place.set_names,
+            every=place.all_sets,
+            is_now=place.all_sets and not target.is_configured,  # a table says it at each pull
+            is_moved=bool(target.options.moved),
+        )
         cancel = CancelToken(clock, self.stop)
         plan = app.mirror_sets.plan_sets(target.folder, request, network=network, cancel=cancel)
         failure = "" if plan.failure is None else plan.failure.message
@@ -162,18 +169,17 @@ class Puller(NamedTuple):
             for mirror in plan.mirrors:
                 where, started = {"mirror": str(mirror.folder)}, clock.monotonic()
                 report("mirror", {**where, "set": mirror.uri, "offered": mirror.offered})
-                pulled: RunReport | None = None
-                failed: ResourceSyncError | None = None
+                done = PulledMirror(mirror.folder, None, of_set=mirror.uri)
                 try:
                     self._check_folder(target)  # its disk may go meanwhile
                     is_first = not app.mirror_home.is_set_present(mirror.folder)
                     pulled = self._pull_one(of_set, mirror.folder, mirror.uri, network, report)
+                    done = done._replace(report=pulled)
                     if (request.is_moved or is_first) and not target.dry_run:
                         plan.remember()  # after a move that failed, it is where it was
                 except ResourceSyncError as error:
-                    failed = error
-                seconds = round(clock.monotonic() - started, 3)
-                yield PulledMirror(mirror.folder, pulled, failed, mirror.uri, seconds)
+                    done = done._replace(error=error)
+                yield done._replace(seconds=round(clock.monotonic() - started, 3))
         finally:
             if is_new:  # else its disk went meanwhile: that is where it is mounted
                 plan.remove_if_empty()
@@ -202,17 +208,6 @@ class Puller(NamedTuple):
         conflict = self.configuration.mirror(target.name).source_conflict(only_moved=True)
         if conflict is not None:
             raise conflict
-
-
-def _set_request(target: PullTarget) -> "app.mirror_sets.SetRequest":
-    place = target.place
-    return app.mirror_sets.SetRequest(
-        source=target.options.moved or target.address,
-        names=place.set_names,
-        every=place.all_sets,
-        is_now=place.all_sets and not target.is_configured,  # a table says it at each pull
-        is_moved=bool(target.options.moved),
-    )
 
 
 def _home(target: PullTarget, folder: Path) -> "app.mirror_home.Home":

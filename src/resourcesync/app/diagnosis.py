@@ -3,6 +3,7 @@
 import os
 from collections.abc import Callable, Iterator
 from datetime import datetime, timedelta
+from itertools import islice
 from pathlib import Path
 from typing import Final, Literal, NamedTuple
 
@@ -64,15 +65,11 @@ def check_folder(folder: Path) -> Iterator[CheckResult]:
 
 
 def _check_folders(folder: Path) -> Iterator[CheckResult]:
-    """Yield the first of a mirror's folders that cannot be written, of so many."""
-    for number, (place, folders, _) in enumerate(os.walk(folder)):
+    for place, *_ in islice(os.walk(folder), _MOST_FOLDERS):
         if not os.access(place, os.W_OK | os.X_OK, effective_ids=True):
             hint = "fix its owner or its permissions"
             yield CheckResult("writing", "problem", f"{place} cannot be written", hint)
             return
-        if number == _MOST_FOLDERS:
-            return
-        folders[:] = [name for name in folders if number or name != OWN_FOLDER]
 
 
 def _check_quarantine(place: Path) -> Iterator[CheckResult]:

@@ -285,14 +285,12 @@ def lost_mirror_error(place: Path, again: str, moved: str = "") -> errors.Storag
 def is_set_present(folder: Path) -> bool:
     """True if the folder of a set is a mirror; refuse one that was pulled and is none."""
     place = folder.absolute()
-    if is_mirror(folder):
-        return True
-    known = own_folder.read_sets(place.parent)
-    for each in () if known is None else known.sets:
+    known = None if is_mirror(folder) else own_folder.read_sets(place.parent)
+    for each in known.sets if known else ():
         if known and each.pulled and each.folder == place.name:
             again = f"{known.source} {errors.quoted(place, 'DIR')} --set {each.uri}"
             raise lost_mirror_error(place, again)
-    return False
+    return is_mirror(folder)
 
 
 def not_a_mirror_error(folder: Path) -> errors.ResourceSyncError:

@@ -3,7 +3,7 @@
 import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from functools import partial
+from operator import methodcaller
 from pathlib import Path
 from typing import Final
 from urllib.parse import urlsplit
@@ -14,7 +14,6 @@ from resourcesync.app.mirror_opening import open_mirror_folder
 from resourcesync.destination.pending_tasks import RESTORED
 from resourcesync.destination.trash import Trash, register_lost_trash
 from resourcesync.errors import ConfigurationError
-from resourcesync.mirror_state.database import SqliteMirrorState
 from resourcesync.mirror_state.rows import PendingTask, TrashRow
 from resourcesync.model.globs import normal_path, parse_glob
 from resourcesync.model.own_names import OWN_FOLDER
@@ -62,21 +61,9 @@ def rows_of(folder: Path, fits: TrashFilter) -> Iterator[tuple[TrashRow, int | N
 def read_rows(folder: Path, fits: TrashFilter) -> Iterator[TrashRow]:
     """Yield the rows of the trash, by path; a trash may have millions."""
     last: TrashRow | None = None
-    while found := mirror_home.read_state(folder, partial(_following, last)):
+    while found := mirror_home.read_state(folder, methodcaller("trash_by_path", last)):
         yield from filter(fits, found)
         last = found[-1]
-
-
-def _following(last: TrashRow | None, state: SqliteMirrorState) -> list[TrashRow]:
-    return state.trash_by_path(last)
-
-
-def file_count(folder: Path) -> int:
-    """Return the number of files in the trash of a folder, known or not; 0 for a store."""
-    try:
-        return sum(1 for _ in (folder / OWN_FOLDER / _TRASH).iterdir())
-    except OSError:
-        return 0
 
 
 def is_restored(folder: Path, fits: TrashFilter) -> bool:

@@ -442,7 +442,7 @@ class Baseline:
                 only_documents=True,
                 notes=cursor_note(cursor)
                 | notes
-                | pull_session.no_time_note(snapshot)
+                | {pull_session.NO_TIME_NOTE: str(int(snapshot.at is None))}
                 | {ENTRY_LINKS_COMPLETE: "1"},
                 outdated=pull.generation,
                 now=pull.now,

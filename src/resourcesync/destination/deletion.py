@@ -151,8 +151,10 @@ def _delete_group(
     tally.deleted += len(removed)
     for (row, copy), result in zip(present, results, strict=True):
         if not isinstance(result, StorageError):
+            fields = {"status": "ok", "action": "delete", "uri": row.loc, "path": copy.path}
             found = {"place": result, "set_aside": set_aside.get(copy.path, "")}
-            equipment.report("item", _deletion_event(row, copy) | found)
+            more = {"was_bytes": copy.length, "reason": row.reason}
+            equipment.report("item", {**fields, **more, **found})
 
 
 def _report_failure(equipment: Dependencies, row: Pending, error: StorageError) -> Failing:
@@ -161,17 +163,6 @@ def _report_failure(equipment: Dependencies, row: Pending, error: StorageError) 
     fields = pending_tasks.failed_item("delete", row.loc, row.path, error.code, reason, kept=True)
     equipment.report("item", fields)
     return Failing(uri=row.uri, code=error.code, reason=reason)
-
-
-def _deletion_event(row: Pending, copy: Copy) -> dict[str, object]:
-    return {
-        "status": "ok",
-        "action": "delete",
-        "uri": row.loc,
-        "path": copy.path,
-        "was_bytes": copy.length,
-        "reason": row.reason,
-    }
 
 
 def _removal(equipment: Dependencies, copy: Copy) -> CopyRemoval:

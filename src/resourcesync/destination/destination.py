@@ -42,6 +42,7 @@ from resourcesync.errors import (
     UnexpectedDocumentError,
 )
 from resourcesync.mirror_state.rows import ProcessedDocument, StateTransaction
+from resourcesync.model.leniencies import leniency_fields
 from resourcesync.model.settings import AuditMethod
 from resourcesync.model.timestamps import to_microseconds
 
@@ -202,7 +203,8 @@ class Destination:
             with pull.retaining_packages():
                 done = self._take_steps(pull, probe)
             pull.warn_dropped_values()
-            pull.report_leniencies()
+            for row in pull.selection.refusals.leniencies.rows:  # what was tolerated
+                self._dependencies.report("leniency", leniency_fields(row))
             if isinstance(done, SyncOutcome):
                 return done
             place = structs.replace(place, lists=probe.found)

@@ -31,7 +31,6 @@ from resourcesync.discovery.uris import origin
 from resourcesync.errors import quoted
 from resourcesync.mirror_state.database import SqliteMirrorState
 from resourcesync.mirror_state.rows import Pending, ProcessedDocument, StateTransaction
-from resourcesync.model.leniencies import leniency_fields
 from resourcesync.model.timestamps import format_w3c, from_microseconds, to_microseconds
 from resourcesync.model.vocabulary import Capability
 from resourcesync.ports import CancelToken
@@ -40,7 +39,7 @@ if TYPE_CHECKING:
     from resourcesync.destination.lists.dump_packages import DumpPackages
 
 _log = logging.getLogger(__name__)
-_NO_TIME_NOTE: Final = "no-time told"
+NO_TIME_NOTE: Final = "no-time told"
 _CHUNK: Final = 256
 _EVER: Final = (1 << 63) - 1
 _AHEAD: Final = "the time of {}, {}, is more than a day in the future: it is ignored"
@@ -386,7 +385,7 @@ class SyncSession:
 
     def warn_no_time(self) -> None:
         """Warn once that each pull reads the whole list, though there is a Change List."""
-        if self.found.change_list is not None and not self.sync_state.is_note_set(_NO_TIME_NOTE):
+        if self.found.change_list is not None and not self.sync_state.is_note_set(NO_TIME_NOTE):
             self.warn(
                 "no-time",
                 "the Resource List gives no time, so it is unknown which changes it includes: each"
@@ -425,11 +424,6 @@ class SyncSession:
                 f" this: {refusals.example}",
             )
 
-    def report_leniencies(self) -> None:
-        """Report what the reading of the lists tolerated."""
-        for row in self.selection.refusals.leniencies.rows:
-            self.dependencies.report("leniency", leniency_fields(row))
-
     def warn(self, code: str, message: str, *, hint: str = "") -> None:
         """Report a fault that does not stop the pull."""
         _log.info("%s: %s", code, message)
@@ -449,11 +443,6 @@ def timed_phase(equipment: Dependencies, name: str) -> Iterator[None]:
         seconds = round(equipment.clock.monotonic() - started, 6)
         fields = {"time": equipment.clock.now(), "name": name, "seconds": seconds}
         equipment.report("phase", fields)
-
-
-def no_time_note(snapshot: ListSnapshot) -> dict[str, str]:
-    """Return the note that the warning about a list without a time was reported."""
-    return {_NO_TIME_NOTE: str(int(snapshot.at is None))}
 
 
 def with_dumps(found: SourceLists) -> SourceLists:

@@ -309,7 +309,10 @@ def _read_addresses(columns: dict[str, Sequence[Any]], text: str) -> bool:
             columns[field] = [value and _unescaped(value) for value in columns[field]]
     if "links" in columns:
         found = columns["links"] = list(map(_attributes_of_links, columns["links"]))
-        return all(map(_are_sound, filter(None, found)))
+        return all(
+            len(links) <= MAX_LINKS and all(len(set(link[::2])) * 2 == len(link) for link in links)
+            for links in filter(None, found)
+        )
     return True
 
 
@@ -319,10 +322,6 @@ def _attributes_of_links(text: str) -> list[list[str]] | None:
         for tag in text.split("<")[1:]
         if not tag.startswith("/")
     ] or None
-
-
-def _are_sound(links: list[list[str]]) -> bool:
-    return len(links) <= MAX_LINKS and all(len(set(link[::2])) * 2 == len(link) for link in links)
 
 
 def _unescaped(text: str) -> str:

@@ -40,8 +40,8 @@ def check_clock(
     if is_behind(latest, now, is_meant=is_meant):
         turn_back(catalogue, now)
         return PublicationStep.INITIALISE
-    if not is_meant and RECORD.read(catalogue) is not None:
-        check_silence(latest, now)
+    if not is_meant and now - latest > SILENCE and RECORD.read(catalogue) is not None:
+        raise _clock_error("clock-ahead", "more than a year later", latest, now)
     return step
 
 
@@ -52,12 +52,6 @@ def is_behind(latest: datetime, now: datetime, *, is_meant: bool) -> bool:
     if not is_meant:
         raise _clock_error("clock-behind", "earlier", latest, now)
     return True
-
-
-def check_silence(latest: datetime, now: datetime) -> None:
-    """Refuse to publish after so long a silence that the clock may be ahead."""
-    if now - latest > SILENCE:
-        raise _clock_error("clock-ahead", "more than a year later", latest, now)
 
 
 def turn_back(catalogue: SourceCatalogue, now: datetime) -> None:

@@ -127,7 +127,9 @@ class ListPublisher:
             record = run.record(plan, lists, run.write_heads(plan, lists), self._clock)
             last_edit = snapshot.last_edit()
         self._record(task.public, record)
-        self._forget_changes(min(plan.known_after, record.listed))
+        for _ in range(_MOST_FORGETS):
+            if not self._catalogue.forget_changes(min(plan.known_after, record.listed)):
+                break
         if run.has_written(naming.RESOURCE_LIST) or not self._source.settings.resource_list:
             self._catalogue.forget_edits(last_edit)
         return run.result()
@@ -174,11 +176,6 @@ class ListPublisher:
         after = replace(after, orphans=orphans)
         if after != before:
             RECORD.write(self._catalogue, after)
-
-    def _forget_changes(self, last: int) -> None:
-        for _ in range(_MOST_FORGETS):
-            if not self._catalogue.forget_changes(last):
-                break
 
 
 def _is_rebased(

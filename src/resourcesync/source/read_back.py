@@ -55,7 +55,9 @@ class ReadBackCheck:
         self.digest = hashlib.sha256()
         self._name = name
         self._header = header
-        self._mark = _plain_mark if dialect is Dialect.SITEMAP else _mark
+        self._mark = (
+            (lambda entry: (entry.uri, None, None, "")) if dialect is Dialect.SITEMAP else _mark
+        )
         self._dialect = dialect
         self._running = 0
         self._count = 0

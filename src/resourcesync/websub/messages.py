@@ -44,11 +44,6 @@ def bounded_lease(asked: int) -> int:
     return max(SHORTEST_LEASE, min(asked or DEFAULT_LEASE, LONGEST_LEASE))
 
 
-def renewal_time(now: int, lease: int, chance: float) -> int:
-    """Return when to renew a lease that begins now, between 50 and 80 % of it."""
-    return now + int(lease * SECOND * (0.5 + 0.3 * chance))
-
-
 def retry_delay(attempts: int, chance: float, *, longest: float = _LONGEST_DELAY) -> float:
     """Return the seconds to wait after failures in a row: doubled each time, with jitter."""
     doublings = min(max(attempts, 1) - 1, _MOST_DOUBLINGS)
@@ -215,11 +210,6 @@ def subscription_form(topic: str, callback: str, secret: str) -> bytes:
         "hub.secret": secret,
     }
     return urlencode(said).encode()
-
-
-def ping_form(topic: str) -> bytes:
-    """Return the body of a ping for a topic; hubs differ in which of two fields they read."""
-    return urlencode({"hub.mode": "publish", "hub.url": topic, "hub.topic": topic}).encode()
 
 
 def link_field(topic: str, hubs: Iterable[str]) -> str:

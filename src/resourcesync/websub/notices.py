@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from typing import Final
+from urllib.parse import urlencode
 
 import msgspec
 
@@ -42,8 +43,9 @@ def send_notices(
     for outcome in messenger.fetch(list(fat)):
         notice = fat[outcome.request]
         if isinstance(outcome, ports.FetchResponse) and outcome.status in _REFUSED:
-            ping = messages.ping_form(notice.topic)
-            plain[post_request(notice.hub, ping, messages.FORM)] = notice
+            topic = notice.topic  # hubs differ in which of two fields they read
+            ping = urlencode({"hub.mode": "publish", "hub.url": topic, "hub.topic": topic})
+            plain[post_request(notice.hub, ping.encode(), messages.FORM)] = notice
         else:
             found.append(NoticeOutcome(notice=notice, problem=_problem(outcome)))
     for outcome in messenger.fetch(list(plain)):

@@ -287,7 +287,7 @@ class Subscriber:
             base=self._base,
             lease_until=now + granted * SECOND,
             attempts=0,
-            due=messages.renewal_time(now, granted, self._chance()),
+            due=now + int(granted * SECOND * (0.5 + 0.3 * self._chance())),  # of the lease
         )
         if not self._store.save(active, follower):
             return False

@@ -75,11 +75,6 @@ def without_query(uri: str) -> str:
     return f"{path}?…" if mark else path
 
 
-def crosses_origin(left: str, right: str) -> bool:
-    """True if two authorities have different origins."""
-    return left != right and origin_of(left) != origin_of(right)
-
-
 _BLOCKED_4 = tuple(
     map(
         IPv4Network,

@@ -91,7 +91,8 @@ class RequestState:
     def redirect_to(self, address: addresses.Address) -> None:
         """Follow a redirect."""
         self.hops += 1
-        self.crossed = self.crossed or addresses.crosses_origin(self.authority, address.authority)
+        here, there = map(addresses.origin_of, (self.authority, address.authority))
+        self.crossed |= here != there
         self.uri, self.authority = address.uri, address.authority
 
 

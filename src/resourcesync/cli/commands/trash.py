@@ -12,6 +12,7 @@ from resourcesync.cli.exit_codes import ExitCode
 from resourcesync.cli.options import SectionedCommand, option
 from resourcesync.cli.output import DETAIL, QUIET, CommandOutcome, Job, Screen, TextLine
 from resourcesync.model import formatting
+from resourcesync.model.own_names import OWN_FOLDER
 from resourcesync.model.timestamps import SECOND, from_microseconds, to_microseconds
 
 if TYPE_CHECKING:
@@ -127,9 +128,10 @@ def _list(
     if narrowed and not files:
         text, code = _NO_MATCH, ExitCode.FINDINGS
     closing = [TextLine(text, "Trash", QUIET)]
-    unknown = app.mirror_trash.file_count(home.folder) - files + gone if is_all else 0
+    place = home.folder / OWN_FOLDER / "trash"
+    unknown = sum(1 for _ in place.glob("*")) - files + gone if is_all else 0
     if unknown > 0:
-        where = f"{formatting.counted(unknown, 'more file')} in {home.folder}/.resourcesync/trash"
+        where = f"{formatting.counted(unknown, 'more file')} in {place}"
         text = f"          {where}, unknown to the state: is it from a backup?"
         closing += [TextLine(text, level=QUIET)]
     return CommandOutcome(

@@ -35,10 +35,6 @@ QUERY: Final = "!3f"
 """Escape of the ``?`` before a query."""
 
 
-def _escape_uppercase(match: re.Match[str]) -> str:
-    return match[0] if match[0][0] == "%" else f"!{match[0].lower()}"
-
-
 def _unescape(match: re.Match[str]) -> str:
     code = match[1]
     return code.upper() if len(code) == 1 else chr(int(code, 16))
@@ -47,7 +43,9 @@ def _unescape(match: re.Match[str]) -> str:
 def encode_name(text: str, profile: FileSystemProfile) -> str:
     """Return text with every character escaped that is not safe everywhere."""
     text = _UNSAFE.sub(lambda match: f"!{ord(match[0]):02x}", text)
-    return text if profile is FileSystemProfile.POSIX else _UPPER.sub(_escape_uppercase, text)
+    if profile is FileSystemProfile.POSIX:
+        return text
+    return _UPPER.sub(lambda at: at[0] if at[0][0] == "%" else f"!{at[0].lower()}", text)
 
 
 def decode_name(text: str) -> str:

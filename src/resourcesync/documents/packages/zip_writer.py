@@ -33,11 +33,6 @@ _PACKED_KINDS: Final = ("image/", "video/", "audio/", "application/vnd.openxmlfo
 _LOOSE_TYPES: Final = frozenset({"image/svg+xml", "image/bmp", "image/tiff", "audio/wav"})
 
 
-def is_compact(content: Resource | Link) -> bool:
-    """True if compressing it again would gain nothing."""
-    return bool(content.encoding) or _is_compact_type(content.media_type)
-
-
 @lru_cache(maxsize=256)
 def _is_compact_type(media_type: str) -> bool:
     kind = media_type.partition(";")[0].strip().lower()
@@ -161,7 +156,9 @@ def _pieces(
         for member, name in members:
             chunks = _checked(member, content(member))
             start = _start(chunks)
-            compact = (member is not None and is_compact(member)) or is_noise(start[:BUFFERED])
+            compact = is_noise(start[:BUFFERED])  # compressing it again would gain nothing
+            if member is not None:
+                compact = compact or bool(member.encoding) or _is_compact_type(member.media_type)
             if len(start) <= BUFFERED:
                 entry = ZipInfo(name)
                 entry.external_attr = _ATTRIBUTES
