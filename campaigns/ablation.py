@@ -18,8 +18,8 @@ from msgspec.structs import replace
 from campaigns.cursor import scenario_of
 from campaigns.outcome import Asked, Campaign, Outcome
 from resourcesync.destination import baseline, cursor, incremental, pull_session
-from resourcesync.destination.changes import gaps, reader, scan
-from resourcesync.destination.changes.gaps import ChangeHistory, Continuation
+from resourcesync.destination.changes import intervals, reader, scan
+from resourcesync.destination.changes.intervals import ChangeHistory, Continuation
 from resourcesync.destination.lists import absence_proof, resource_reader
 from resourcesync.destination.planner import Absence, ListedEntry
 from resourcesync.destination.transfers import commit, verification
@@ -58,11 +58,11 @@ def _lost_lists_ignored() -> Iterator[Patch]:
 
 
 def _last_change_believed() -> Iterator[Patch]:
-    yield gaps.LastChanges, "has_last", True
+    yield intervals.LastChanges, "has_last", True
 
 
 def _last_change_unread() -> Iterator[Patch]:
-    yield gaps.LastChanges, "has_last", False
+    yield intervals.LastChanges, "has_last", False
 
 
 def _after_t_only() -> Iterator[Patch]:
@@ -99,7 +99,7 @@ def _time_of_fetching() -> Iterator[Patch]:
     def advance(_through: int, *, now: int, **_: object) -> int:
         return now
 
-    yield gaps, "advance_checkpoint", advance
+    yield intervals, "advance_checkpoint", advance
 
 
 def _old_lists_accepted() -> Iterator[Patch]:
@@ -123,25 +123,25 @@ def _old_lastmod_believed() -> Iterator[Patch]:
     def undated(change: Change, _through: int) -> bool:
         return change.time is None
 
-    yield gaps, "is_undated", undated
+    yield intervals, "is_undated", undated
     yield scan, "has_own_time", lambda _change: True
 
 
 def _late_changes_ignored() -> Iterator[Patch]:
-    yield gaps.ListPositions, "position_of", lambda *_: None
+    yield intervals.ListPositions, "position_of", lambda *_: None
 
 
 def _last_second_unread() -> Iterator[Patch]:
-    yield gaps, "OVERLAP", 0
+    yield intervals, "OVERLAP", 0
 
 
 def _starts_of_lists_unread() -> Iterator[Patch]:
-    add = gaps.LastChanges.add
+    add = intervals.LastChanges.add
 
-    def anywhere(self: gaps.LastChanges, change: Change, _begin: int | None) -> None:
+    def anywhere(self: intervals.LastChanges, change: Change, _begin: int | None) -> None:
         add(self, change, None)
 
-    yield gaps.LastChanges, "add", anywhere
+    yield intervals.LastChanges, "add", anywhere
 
 
 def _newer_lists_ignored() -> Iterator[Patch]:
@@ -163,9 +163,9 @@ def _killed_work_believed() -> Iterator[Patch]:
 
 def _caches_believed() -> Iterator[Patch]:
     def cached(
-        self: reader.ChangeListReader, uri: str, at: int, positions: gaps.ListPositions
+        self: reader.ChangeListReader, uri: str, at: int, positions: intervals.ListPositions
     ) -> ChangeHistory:
-        begin = gaps.ReadingStart(checkpoint=at, list_clock=at, is_resource_list=True)
+        begin = intervals.ReadingStart(checkpoint=at, list_clock=at, is_resource_list=True)
         near = replace(self, positions=positions)
         return near.read_consistent(uri, begin, None)
 
@@ -182,7 +182,7 @@ def _one_clock() -> Iterator[Patch]:
 
 
 def _order_unread() -> Iterator[Patch]:
-    yield gaps, "count_old_entries", lambda *_: 0
+    yield intervals, "count_old_entries", lambda *_: 0
 
 
 def _outdated_index_believed() -> Iterator[Patch]:
@@ -209,7 +209,7 @@ def _unreadable_lists_skipped() -> Iterator[Patch]:
     yield reader.ChangeListReader, "_read_chain", skipping
 
 
-def _without_changes(span: gaps.ChangeListSpan) -> FetchedDocument:
+def _without_changes(span: intervals.ChangeListSpan) -> FetchedDocument:
     header = Header(
         capability=Capability.CHANGE_LIST,
         from_=from_microseconds(span.from_ or 0),
@@ -236,7 +236,7 @@ def _windows_believed() -> Iterator[Patch]:
     def believed(changes: Any, *_: object) -> Continuation:
         return Continuation(is_proven=True, news=range(len(changes)))
 
-    yield gaps, "continuation", believed
+    yield intervals, "continuation", believed
 
 
 def _deletions_at_once() -> Iterator[Patch]:

@@ -30,7 +30,11 @@ from resourcesync.validator.rule import FAMILIES, RULES, CheckScope, Level, Rule
 
 DOCS = Path(__file__).parent
 ROOT = DOCS.parent
-OTHERS = (ROOT / "tests" / "founding.md", ROOT / "annexes" / "simulator" / "scenarios.md")
+OTHERS = (
+    ROOT / "tests" / "founding.md",
+    ROOT / "annexes" / "simulator" / "scenarios.md",
+    ROOT / "src" / "README.md",
+)
 """Pages with generated parts for few readers, outside the site."""
 WIDTH = 88
 MOST_SHOWN = 300
@@ -345,7 +349,26 @@ def configuration_keys(keys: Mapping[str, Field], command: str) -> str:
     return "".join(rows)
 
 
+def modules() -> str:
+    """Return every module with what it says of itself, and the names it gives, by folders."""
+    found: dict[Path, list[str]] = {}
+    home = ROOT / "src" / "resourcesync"
+    for path in sorted(home.rglob("*.py"), key=lambda path: (path.parent, path.name)):
+        code = ast.parse(path.read_text("utf-8"))
+        said = (ast.get_docstring(code) or "").split("\n\n", 1)[0].replace("\n", " ")
+        kinds = ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef
+        names = [node.name for node in code.body if isinstance(node, kinds)]
+        line = said.replace("``", "`")
+        if path.stem != "__init__":
+            public = (f"`{name}`" for name in names if not name.startswith("_"))
+            line = f"- `{path.name}`: {line} {' '.join(public)}".rstrip()
+        found.setdefault(path.parent, []).append(line)
+    named = {folder.relative_to(home.parent).as_posix(): rows for folder, rows in found.items()}
+    return "\n\n".join(f"## {folder}\n\n" + "\n".join(rows) for folder, rows in named.items())
+
+
 PARTS: dict[str, Callable[[], str]] = {
+    "modules": modules,
     **{f"rules-{prefix}": partial(family, prefix) for prefix in FAMILIES},
     **{name: partial(part, name) for name in NAMES},
     "conformance": conformance,

@@ -12,7 +12,7 @@ __version__ = "0.2.0"
 _HOMES = {
     "AuditFinding": "destination.audits.reports",
     "AuditReport": "destination.audits.reports",
-    "AuditRolling": "destination.audits.fixity",
+    "AuditRolling": "destination.audits.sampling",
     "Capability": "model.vocabulary",
     "Catalogue": "app.publisher",
     "Change": "model.entries",

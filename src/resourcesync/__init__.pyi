@@ -10,10 +10,10 @@ from resourcesync.app.source import Source as Source
 from resourcesync.app.source import discover as discover
 from resourcesync.app.source import offered_sets as offered_sets
 from resourcesync.app.validation import validate as validate
-from resourcesync.destination.audits.fixity import AuditRolling as AuditRolling
 from resourcesync.destination.audits.reports import AuditFinding as AuditFinding
 from resourcesync.destination.audits.reports import AuditReport as AuditReport
 from resourcesync.destination.audits.reports import FindingKind as FindingKind
+from resourcesync.destination.audits.sampling import AuditRolling as AuditRolling
 from resourcesync.destination.reports import FailedRun as FailedRun
 from resourcesync.destination.reports import Failing as Failing
 from resourcesync.destination.reports import MirrorState as MirrorState

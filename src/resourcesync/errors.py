@@ -1,4 +1,4 @@
-"""Errors of this package, in one tree."""
+"""Errors of this package, in one tree: the code, the evidence and the next step of each."""
 
 import errno
 import shlex

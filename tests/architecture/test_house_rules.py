@@ -16,9 +16,12 @@ SMALL: Final = 100
 """A module with fewer lines of code that serves one neighbour is a part of this neighbour."""
 
 SATELLITES: Final = {
+    "resourcesync.destination.clock_skew": "a question of its own, apart from the pull",
     "resourcesync.destination.dumps.dump_policy": "pure decisions, apart from what fetches",
+    "resourcesync.destination.lists.usable_links": "loaded where entries have links",
     "resourcesync.destination.transfers.present_files": "loaded where files are or large ones come",
     "resourcesync.documents.mislabelled": "what labels are not believed, apart from what reads",
+    "resourcesync.documents.relative_addresses": "loaded where an address is relative",
     "resourcesync.server.dashboard.mirror_page": "a page of HTML, apart from what serves it",
     "resourcesync.server.dashboard.source_page": "a page of HTML, apart from what serves it",
     "resourcesync.server.front_page": "a page of HTML, apart from what serves it",

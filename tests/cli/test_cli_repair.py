@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from resourcesync.adapters.mirror import small_files
+from resourcesync.adapters.mirror import audit_findings
 from resourcesync.cli.main import run
 from resourcesync.validator.rule import RULES
 from tests.support.commands.command_line import FILES, LATER, Said, rows, spoil
@@ -141,8 +141,8 @@ def test_an_audit_without_findings_is_the_last_one_and_disproves_those_before(
 def test_findings_of_few_audits_are_kept_and_of_each_a_bounded_number(
     spoilt: str, said: Said, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(small_files, "MAX_AUDITS", 2)
-    monkeypatch.setattr(small_files, "MAX_FINDINGS", 2)
+    monkeypatch.setattr(audit_findings, "MAX_AUDITS", 2)
+    monkeypatch.setattr(audit_findings, "MAX_FINDINGS", 2)
     for _ in range(4):
         run(["audit", spoilt])
 

@@ -11,11 +11,11 @@ from typing import Any
 import pytest
 
 from resourcesync.cli.main import run
-from resourcesync.destination.audits.fixity import AuditRolling
+from resourcesync.destination.audits.sampling import AuditRolling
 from resourcesync.destination.reports import MirrorState
 from resourcesync.destination.scope_and_filters import Filters
 from resourcesync.errors import RollbackError, SourceUnavailableError
-from resourcesync.source.links import LinkedOriginals, parse_rule
+from resourcesync.source.link_rules import LinkedOriginals, parse_rule
 from resourcesync.source.scan_for_changes import scan
 from resourcesync.source.stored_plan import PublicationStep
 from tests.support.commands.command_line import Said, rows

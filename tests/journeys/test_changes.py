@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
+from resourcesync.adapters.mirror.consumer_positions import ConsumerFiles
 from resourcesync.adapters.mirror.own_folder import STATE_FILE
-from resourcesync.adapters.mirror.small_files import ConsumerFiles
 from resourcesync.destination.change_log_reader import ChangeLogReader
 from resourcesync.errors import ConfigurationError, DiscontinuityError
 from resourcesync.mirror_state import change_log

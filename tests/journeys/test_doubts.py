@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from resourcesync.destination.audits.fixity import AuditRolling
+from resourcesync.destination.audits.sampling import AuditRolling
 from resourcesync.destination.reports import MirrorState
 from resourcesync.source.stored_plan import PublicationStep
 from tests.support.worlds.network import BASE

@@ -176,7 +176,6 @@ def _is_address(path: str) -> bool:
 
 
 def _path_of(file: ConfigFile, table: tuple[str, ...], setting: SettingValue) -> str:
-    """Return the Source's path or address; a relative path starts at the folder of the file."""
     named = str(setting.value)
     if named.startswith(_CATALOGUE):
         folder = configured_mirrors.configured_folder(

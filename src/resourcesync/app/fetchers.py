@@ -103,7 +103,6 @@ def proxy_rules(network: Network) -> ProxyRules:
 
 
 def _header_fields(network: Network, home: str) -> dict[str, tuple[tuple[str, str], ...]]:
-    """Return the header fields for each origin; two secrets for one field are a mistake."""
     fields: dict[str, tuple[tuple[str, str], ...]] = {}
     if home and network.headers:
         fields[home] = network.headers

@@ -30,8 +30,8 @@ if TYPE_CHECKING:
     from resourcesync.app.keyword_types import MirrorOptions
     from resourcesync.app.mirror_changes import MirrorChange, MirroredResource, Since
     from resourcesync.destination.audits.explain import Explanation
-    from resourcesync.destination.audits.fixity import AuditRolling
     from resourcesync.destination.audits.reports import AuditFinding, AuditReport
+    from resourcesync.destination.audits.sampling import AuditRolling
     from resourcesync.destination.destination import Destination
     from resourcesync.destination.planner import ReviewedDecision
     from resourcesync.destination.reports import MirrorStatus, Mode, RunReport

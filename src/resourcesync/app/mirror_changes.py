@@ -17,7 +17,7 @@ from resourcesync.destination.sync_state import SyncState
 from resourcesync.discovery.uris import MovedBases, known_uri, normalise_if_possible, present_uri
 from resourcesync.errors import ConfigurationError, StoppedError, StorageError
 from resourcesync.mirror_state import rows
-from resourcesync.mirror_state.database import SqliteMirrorState, StateSnapshot
+from resourcesync.mirror_state.database import StateSnapshot
 from resourcesync.model.digests import Digest, agree, format_digests, parse_digests, usable
 from resourcesync.model.own_names import OWN_FOLDER
 from resourcesync.model.timestamps import from_microseconds
@@ -116,13 +116,8 @@ def find_uri(folder: Path, path: Path) -> str | None:
     with mirror_home.open_state(folder) as state:
         if not inside.is_relative_to(folder.absolute()):
             return None
-        owner = owner_at(state, inside.relative_to(folder.absolute()).as_posix())
+        owner = owner_of(state, inside.relative_to(folder.absolute()).as_posix())
         return owner and present_uri(owner, SyncState(state).moved)
-
-
-def owner_at(state: SqliteMirrorState, path: str) -> str | None:
-    """Return the URI in the mirror of the copy with a path; ``None`` if no copy has it."""
-    return owner_of(state, SyncState(state).mapping(), path)
 
 
 class MirrorChange(msgspec.Struct, frozen=True, kw_only=True):

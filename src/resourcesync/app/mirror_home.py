@@ -29,7 +29,9 @@ from resourcesync.model.own_names import OWN_FOLDER
 from resourcesync.model.timestamps import to_microseconds
 
 if TYPE_CHECKING:
-    from resourcesync.adapters.mirror.small_files import AuditFiles, ConsumerFiles, PartFiles
+    from resourcesync.adapters.mirror.audit_findings import AuditFiles
+    from resourcesync.adapters.mirror.consumer_positions import ConsumerFiles
+    from resourcesync.adapters.mirror.stored_parts import PartFiles
     from resourcesync.app.mirror_workers import Workers
     from resourcesync.destination.audits.reports import AuditFinding
     from resourcesync.destination.change_log_reader import ChangeLogReader
@@ -221,7 +223,7 @@ class OpenChanges(NamedTuple):
 @contextmanager
 def open_changes(folder: Path) -> Iterator[OpenChanges]:
     """Open a mirror's change log without locking the mirror: a pull may go on meanwhile."""
-    from resourcesync.adapters.mirror.small_files import ConsumerFiles  # noqa: PLC0415 - no pull has
+    from resourcesync.adapters.mirror.consumer_positions import ConsumerFiles  # noqa: PLC0415 - no pull has
 
     with open_state(folder) as state:
         yield OpenChanges(folder, state, ConsumerFiles(folder / OWN_FOLDER))
@@ -229,14 +231,14 @@ def open_changes(folder: Path) -> Iterator[OpenChanges]:
 
 def audit_files(folder: Path) -> "AuditFiles":
     """Return the store of the findings of a mirror's audits."""
-    from resourcesync.adapters.mirror.small_files import AuditFiles  # noqa: PLC0415 - no pull has
+    from resourcesync.adapters.mirror.audit_findings import AuditFiles  # noqa: PLC0415 - no pull has
 
     return AuditFiles(folder / OWN_FOLDER)
 
 
 def part_files(folder: Path, scratch: "Callable[[], BinaryIO]") -> "PartFiles":
     """Return the store of the parts of the Resource List that a mirror read last."""
-    from resourcesync.adapters.mirror.small_files import PartFiles  # noqa: PLC0415 - most have one
+    from resourcesync.adapters.mirror.stored_parts import PartFiles  # noqa: PLC0415 - most have one
 
     return PartFiles(folder / OWN_FOLDER, scratch)
 

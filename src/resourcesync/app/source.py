@@ -84,7 +84,6 @@ class Source(msgspec.Struct, frozen=True, kw_only=True):
     def _documents(
         self, uri: str | None, phrase: str, since: datetime | None
     ) -> Iterator[Document]:
-        """Yield a list, or the parts of its index; each is open until the next is requested."""
         if uri is None:
             raise errors.SourceNotFoundError(f"the Source offers no {phrase}", uri=self.lists.entry)
         with _open_network(self.address, self.network) as documents:

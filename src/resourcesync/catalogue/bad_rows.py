@@ -92,7 +92,6 @@ def mend_rows(path: Path, now: datetime, fault: Fault, report: Callable[[BadRow]
 
 
 def _reread(connection: Connection, row: BadRow, fault: Fault) -> Iterable[BadRow]:
-    """Return a row if it is still bad: its resource may have been posted meanwhile."""
     if row.table == "change":
         return (row,)
     return _bad_rows(connection.execute(f"{_RESOURCES} {_HERE}", _key(row.values["uri"])), fault)

@@ -1,4 +1,4 @@
-"""Reports of other programs on their resources: changes, or all; no folder is scanned."""
+"""Changes that other programs report, made regular, or all resources; no folder is scanned."""
 
 from collections import Counter
 from collections.abc import Iterable

@@ -156,7 +156,6 @@ def _shard_of(sha256: str) -> str:
 
 
 def _written(folder: int, temporary: str, stream: BinaryIO, sha256: str, length: int) -> bool:
-    """Write the bytes of a stream; remove the file and return false if they do not match."""
     descriptor = open_file(temporary, folder, os.O_RDWR | os.O_CREAT | os.O_TRUNC)
     is_it = False
     try:
@@ -185,7 +184,6 @@ def _copied(descriptor: int, stream: BinaryIO, length: int) -> str:
 
 
 def _cloned(descriptor: int, stream: BinaryIO) -> bool:
-    """Let a file share the blocks of another; return whether the file system can."""
     with suppress(OSError, UnsupportedOperation, AttributeError):
         fcntl.ioctl(descriptor, _CLONE, stream.fileno())
         return True

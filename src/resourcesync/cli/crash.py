@@ -113,7 +113,6 @@ def _write(path: Path, text: str) -> Path:
 
 
 def _secret_strings(arguments: Iterable[str]) -> list[str]:
-    """Return the hidden parts of a command line, longest first: a message may contain one alone."""
     hidden = {found[0] for argument in arguments if (found := _VALUE.search(argument))}
     parts = {part for text in hidden for part in (text, *re.split(r"[/?#@=&:]+", text))}
     parts |= {unquote(part) for part in parts}

@@ -299,8 +299,6 @@ def warnings_on_screen(screen: output.Screen) -> Iterator[None]:
 
 
 class _WarningHandler(logging.Handler):
-    """A handler that shows the library's warnings: each once in an hour, up to a limit."""
-
     def __init__(self, screen: output.Screen) -> None:
         super().__init__(logging.WARNING)
         self._screen = screen

@@ -8,7 +8,7 @@ from typing import Final, NamedTuple
 from msgspec import structs
 
 from resourcesync.destination import planner, pull_session
-from resourcesync.destination.changes.gaps import ChangeHistory
+from resourcesync.destination.changes.intervals import ChangeHistory
 from resourcesync.destination.cursor import (
     Cursor,
     Phase,
@@ -16,7 +16,6 @@ from resourcesync.destination.cursor import (
     is_old_reading,
     reported_beside,
 )
-from resourcesync.destination.deletion import delete_pending
 from resourcesync.destination.external_sort import ExternalSorter
 from resourcesync.destination.listed_rows import (
     ENTRY_LINKS_COMPLETE,
@@ -32,7 +31,7 @@ from resourcesync.destination.listed_rows import (
 from resourcesync.destination.lists import absence_proof
 from resourcesync.destination.lists.resource_reader import ListSnapshot
 from resourcesync.destination.reports import Mode
-from resourcesync.destination.runs import RecordedPlan, fetch_planned
+from resourcesync.destination.runs import RecordedPlan, delete_pending, fetch_planned
 from resourcesync.destination.sync_state import cursor_note, encode_notes, undone_tasks
 from resourcesync.destination.transfers.verification import inspected_copies
 from resourcesync.errors import DiscontinuityError, SourceNotFoundError
@@ -152,7 +151,6 @@ class Baseline:
     def _read_changes(
         self, snapshot: ListSnapshot, sorter: ExternalSorter[planner.ListedEntry], held: ExitStack
     ) -> ChangeHistory | None:
-        """Read the changes since the Resource List, so that each resource is fetched once."""
         if self._pull.found.change_list is None or snapshot.at is None:
             self._pull.warn_no_time()
             return None
@@ -307,16 +305,12 @@ class Baseline:
     def _assess(
         self, snapshot: ListSnapshot, history: ChangeHistory | None
     ) -> tuple[planner.Absence, int]:
-        """Determine the moment up to which the lists report, and what absence from them means.
-
-        A list of the same moment with fewer entries than before was cut, or is being written.
-        """
+        """Determine the moment up to which the lists report, and what absence from them means."""
         self._through, reaches = self._coverage(snapshot, history)
         self._has_gap = not reaches
         absence, absent_at = self._absence(snapshot, history, self._through, reaches=reaches)
         before = self._pull.cursor.complete_reading
-        is_known = snapshot.at is not None and snapshot.moments == before.moments
-        is_cut = is_known and snapshot.entries < before.entries
+        is_cut = absence_proof.is_cut(snapshot.moments, snapshot.entries, before)
         is_proven = absence is not planner.Absence.UNPROVEN
         self._is_cut = is_proven and is_cut and self._pull.options.delete != "absent"
         if self._is_cut:

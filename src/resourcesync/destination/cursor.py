@@ -13,14 +13,14 @@ from typing import TYPE_CHECKING, Final
 import msgspec
 from msgspec.structs import replace
 
-from resourcesync.destination.changes.gaps import OVERLAP, ListPositions, ReadingStart, Window
+from resourcesync.destination.changes.intervals import OVERLAP, ListPositions, ReadingStart, Window
 from resourcesync.destination.lists.absence_proof import CompleteReading, ListMoments
 from resourcesync.errors import SourceUnavailableError
 from resourcesync.mirror_state.rows import ProcessedDocument
 from resourcesync.model.timestamps import Microseconds, format_w3c, from_microseconds
 
 if TYPE_CHECKING:
-    from resourcesync.destination.changes.gaps import ChangeHistory
+    from resourcesync.destination.changes.intervals import ChangeHistory
 
 
 class Phase(StrEnum):
@@ -200,7 +200,6 @@ class Cursor(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def _frontier(history: "ChangeHistory", cursor: Cursor) -> tuple[ProcessedDocument, ...]:
-    """Return the lists that later readings must continue: open ones, else the newest."""
     records = [read.record for read in history.lists]
     if history.is_unchanged_head:  # only the open lists were requested
         read = {record.uri for record in records}

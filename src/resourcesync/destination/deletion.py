@@ -14,7 +14,7 @@ from resourcesync.destination import pending_tasks, planner
 from resourcesync.destination.options import Dependencies
 from resourcesync.destination.pull_session import SyncOutcome, SyncSession
 from resourcesync.destination.reports import DeletionResult, Failing
-from resourcesync.destination.sync_state import SyncState, gone_rows
+from resourcesync.destination.sync_state import SyncState, encode_notes, gone_rows
 from resourcesync.destination.transfers.verification import installed_content
 from resourcesync.errors import StorageError
 from resourcesync.mirror_state.database import SqliteMirrorState
@@ -24,10 +24,7 @@ from resourcesync.model.timestamps import to_microseconds
 from resourcesync.ports import CopyRemoval
 
 _GROUP: Final = 256
-TRASHING: Final = "trashing"
-"""Name of the note that files are being moved to the trash."""
-_HELD_GONE: Final = "held-gone"
-"""Name of the note of the number of held deletions done since, proven by the Source."""
+_STORED_CODES: Final = {pending_tasks.LOCAL_CHANGE: pending_tasks.EDITED}
 
 
 def plan_deletions(
@@ -40,9 +37,10 @@ def plan_deletions(
     unannounced: a resource that goes under one address may come under another, which cannot be
     parsed.
     """
-    held_of = SyncState(state).held_of or here
+    memory = SyncState(state)
+    held_of = memory.held_of or here
     # A number given by the operator counts the pending deletions, as a pull shows them.
-    gone = (state.read_note(_HELD_GONE, int) or 0) if limit.number is None else 0
+    gone = (memory.held_gone or 0) if limit.number is None else 0
     is_understood = not state.read_note("refused", int)
     untold = untold if is_understood else deletions
     if not deletions or planner.may_delete(limit, deletions + gone, held_of, untold=untold + gone):
@@ -51,11 +49,10 @@ def plan_deletions(
 
 
 def delete_pending(
-    pull: SyncSession, pulled: SyncOutcome, *, generation: int | None = None
+    pull: SyncSession, pulled: SyncOutcome, tally: DeletionResult, *, generation: int | None
 ) -> None:
     """Execute the pending deletions if the limit allows them all, else hold them."""
     equipment, state, limit = pull.dependencies, pull.state, pull.options.max_delete
-    tally = pulled.deletions = DeletionResult()
     here = state.count() - pulled.tally.created
 
     def pending_rows() -> Iterator[Pending]:
@@ -71,8 +68,8 @@ def delete_pending(
         proven = find_proven_gone(equipment, pull.now, pull.selection.source_uri)
     _complete_deletions_without_copy(state)
     if proven:  # first: after a kill here the rest must not count as fewer
-        gone = (state.read_note(_HELD_GONE, int) or 0) + len(proven)
-        state.commit(StateTransaction(notes={_HELD_GONE: str(gone)}))
+        gone = (pull.sync_state.held_gone or 0) + len(proven)
+        pull.sync_state.write(held_gone=gone)
         _delete_all(equipment, iter(proven), tally)
     deletions = untold = 0
     for row in pending_rows():
@@ -103,7 +100,8 @@ def _complete_deletions_without_copy(state: SqliteMirrorState) -> None:
 
 def _is_hold_released(state: SqliteMirrorState) -> bool:
     """True if no deletion is pending any more that was not allowed; those a policy retains are."""
-    has_notes = SyncState(state).held_of or state.note(_HELD_GONE)
+    memory = SyncState(state)
+    has_notes = memory.held_of or memory.held_gone
     left = (row for row in gone_rows(state) if row.task != PendingTask.DELETE or not row.code)
     return bool(has_notes) and not any(True for _ in left)
 
@@ -128,7 +126,7 @@ def _delete_group(
     if present:
         # After a kill in the middle it is unknown which files are still in place.
         suspects = [planner.as_unknown(copy) for _, copy in present]
-        state.commit(StateTransaction(suspect=suspects, notes={TRASHING: "1"}))
+        state.commit(StateTransaction(suspect=suspects, notes=encode_notes(trashing=True)))
     results = equipment.copies.remove(removals, "deleted")
     set_aside = dict(equipment.copies.newly_quarantined())
     for path, place in set_aside.items():
@@ -141,18 +139,15 @@ def _delete_group(
         if isinstance(result, StorageError):
             tally.failures.append(_report_failure(equipment, row, result))
             kept.append(copy)
-            is_edited = result.code == pending_tasks.LOCAL_CHANGE
-            failed.append(row._replace(code=pending_tasks.EDITED if is_edited else result.code))
+            failed.append(row._replace(code=_STORED_CODES.get(result.code, result.code)))
             continue
         removed.append(row.uri)
         if result:
-            trashed.append(
-                TrashRow(result, row.uri, copy.path, now, row.reason, digests=copy.digests)
-            )
-    transaction = StateTransaction(
-        removed=removed, completed=gone, trashed=trashed, notes={TRASHING: "0"}, now=now
-    )
-    state.commit(structs.replace(transaction, suspect=kept, pending=failed))
+            name = row.uri, copy.path
+            trashed.append(TrashRow(result, *name, now, row.reason, digests=copy.digests))
+    done = StateTransaction(removed=removed, completed=gone, trashed=trashed, now=now)
+    notes = encode_notes(trashing=False)
+    state.commit(structs.replace(done, suspect=kept, pending=failed, notes=notes))
     tally.deleted += len(removed)
     for (row, copy), result in zip(present, results, strict=True):
         if not isinstance(result, StorageError):

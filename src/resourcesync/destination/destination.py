@@ -2,15 +2,14 @@
 
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 from typing import TYPE_CHECKING, Final
 from urllib.parse import urlsplit
 
 from msgspec import structs
 
-from resourcesync.destination import known_lists, runs
+from resourcesync.destination import clock_skew, known_lists, runs
 from resourcesync.destination.cursor import Cursor, Phase
-from resourcesync.destination.deletion import TRASHING
 from resourcesync.destination.lists.absence_proof import is_trusted
 from resourcesync.destination.lists.selection import Refusals, ResourceSelection
 from resourcesync.destination.mapping import TREE, FileSystemProfile
@@ -48,8 +47,8 @@ from resourcesync.model.timestamps import to_microseconds
 
 if TYPE_CHECKING:
     from resourcesync.destination.audits.explain import Explanation, Findings
-    from resourcesync.destination.audits.fixity import AuditRolling
     from resourcesync.destination.audits.reports import AuditFinding, AuditReport
+    from resourcesync.destination.audits.sampling import AuditRolling
     from resourcesync.destination.baseline import Baseline
 
 _LISTS_MOVED_ERRORS: Final = (ResourceMissingError, UnexpectedDocumentError, NotAListError)
@@ -65,7 +64,9 @@ class Destination:
     """Mirror of one Source."""
 
     def __init__(self, equipment: Dependencies) -> None:
-        self._measuring_fetcher = runs.SkewMeasuringFetcher(equipment.fetcher, equipment.clock)
+        self._measuring_fetcher = clock_skew.SkewMeasuringFetcher(
+            equipment.fetcher, equipment.clock
+        )
         equipment = structs.replace(
             equipment, fetcher=self._measuring_fetcher, resource_fetcher=equipment.fetcher
         )
@@ -81,12 +82,12 @@ class Destination:
         """Synchronize the mirror with its Source; run again to update."""
         run, equipment = self._begin_run(), self._dependencies
         with self._recording_failure(run, options):
-            if not options.dry_run and equipment.state.note(TRASHING) == "1":
+            if not options.dry_run and self._sync_state.is_trashing:
                 from resourcesync.destination import trash  # noqa: PLC0415 - after a kill only
 
                 trash.register_lost_trash(equipment.state, equipment.copies, equipment.clock)
             outcome = self._synchronize(options)
-            if not options.dry_run and abs(self._measuring_fetcher.skew) < runs.MAX_SKEW:
+            if not options.dry_run and abs(self._measuring_fetcher.skew) < clock_skew.MAX_SKEW:
                 if equipment.state.has_trash():
                     from resourcesync.destination import trash  # noqa: PLC0415 - most have none
 
@@ -130,12 +131,8 @@ class Destination:
 
     def _apply_clock_check(self, report: RunReport) -> RunReport:
         """Report a clock that differs from the Source's: then the mirror is not in sync."""
-        skew, as_of = self._report_skew(), report.as_of
-        # Lists of today agree with the local clock: then the server's clock is wrong.
-        is_right = (
-            as_of is not None and abs(self._dependencies.clock.now() - as_of) <= runs.MAX_SKEW
-        )
-        if abs(skew) < runs.MAX_SKEW or is_right:
+        skew = self._report_skew()
+        if not clock_skew.is_clock_wrong(skew, report.as_of, self._dependencies.clock.now()):
             return report
         state = Word.BEHIND if report.state is Word.IN_SYNC else report.state
         faults = structs.replace(report.faults, skew_seconds=skew.total_seconds())
@@ -143,8 +140,9 @@ class Destination:
 
     def _report_skew(self) -> timedelta:
         skew = self._measuring_fetcher.skew
-        if abs(skew) >= runs.REPORTED_SKEW:
-            fields = {"code": "clock-skew", "message": runs.describe_skew(skew), "evidence": ()}
+        if abs(skew) >= clock_skew.REPORTED_SKEW:
+            message = clock_skew.describe_skew(skew)
+            fields = {"code": "clock-skew", "message": message, "evidence": ()}
             self._dependencies.report("warning", fields)
         return skew
 
@@ -444,8 +442,7 @@ class Destination:
             report = audit.run(runs.new_run_id(), offline=offline, rolling=rolling)
             if findings:  # also of an audit without any: it disproves older ones
                 findings.set_name(report.audit, clock.now().strftime("%Y%m%d%H%M%S%f"))
-        at, skew = report.at or datetime.min.replace(tzinfo=UTC), self._report_skew()
-        if abs(skew) >= runs.MAX_SKEW and abs(clock.now() - at) > runs.MAX_SKEW:
+        if clock_skew.is_clock_wrong(self._report_skew(), report.at, clock.now()):
             report = structs.replace(report, has_gap=True)
         moment = to_microseconds(clock.now())
         report = structs.replace(report, seconds=clock.monotonic() - started)

@@ -51,8 +51,6 @@ class SorterClosedError(ValueError):
 
 
 class _SortedRun(NamedTuple):
-    """Sorted rows in the spill file, from ``start`` to ``end``, in bytes."""
-
     start: int
     end: int
 
@@ -183,7 +181,6 @@ class ExternalSorter(Generic[T]):
         self._keys, self._rows, self._weight, self._last = [], [], 0, ""
 
     def _merge_runs(self, old: BinaryIO) -> None:
-        """Merge every 64 neighbouring runs into one, in a new file that replaces the old one."""
         runs, self._runs = self._runs, []
         with self._close_on_error(), translate_disk_errors(_TEMPORARY_FILE), _discarding(old):
             new = self._file = self._spill()

@@ -65,8 +65,6 @@ def _due_deletions(state: SqliteMirrorState, held_before: int) -> Iterator[Pendi
 
 
 class _ControlProbes:
-    """Control probes: whether the server of an origin serves a listed resource."""
-
     def __init__(self, equipment: Dependencies, address: Callable[[str], str]) -> None:
         self._dependencies, self._address = equipment, address
         self._results: dict[str, bool] = {}

@@ -1,4 +1,4 @@
-"""Incremental synchronization: new changes become stored tasks, which are then executed (§12)."""
+"""Incremental synchronization (§12): new changes become tasks, or a newer list must be read."""
 
 import logging
 from collections.abc import Callable, Generator, Iterator
@@ -12,7 +12,7 @@ from typing import Final
 from msgspec import structs
 
 from resourcesync.destination import listed_rows, planner
-from resourcesync.destination.changes.gaps import ChangeHistory
+from resourcesync.destination.changes.intervals import ChangeHistory
 from resourcesync.destination.changes.last_change import last_changes
 from resourcesync.destination.cursor import (
     Following,
@@ -25,14 +25,13 @@ from resourcesync.destination.cursor import (
     judge,
     stale_lists,
 )
-from resourcesync.destination.deletion import delete_pending
 from resourcesync.destination.external_sort import ExternalSorter
 from resourcesync.destination.known_lists import NewerListCheck, find_changed_closed_list
 from resourcesync.destination.lists.absence_proof import ListVersion
 from resourcesync.destination.pending_tasks import MISMATCH_CODES
 from resourcesync.destination.pull_session import Next, SyncOutcome, SyncSession, timed_phase
 from resourcesync.destination.reports import Mode
-from resourcesync.destination.runs import RecordedPlan, fetch_planned
+from resourcesync.destination.runs import RecordedPlan, delete_pending, fetch_planned
 from resourcesync.destination.sync_state import cursor_note, encode_notes, undone_tasks
 from resourcesync.errors import DocumentError, SourceError
 from resourcesync.mirror_state.rows import Copy, Fixity, Pending, PendingTask, StateTransaction

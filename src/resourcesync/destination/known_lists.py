@@ -17,7 +17,7 @@ import msgspec
 from msgspec.structs import replace
 
 from resourcesync import errors
-from resourcesync.destination.changes.gaps import ListPrefix, is_later, is_plausible
+from resourcesync.destination.changes.intervals import ListPrefix, is_later, is_plausible
 from resourcesync.destination.lists.absence_proof import ListVersion
 from resourcesync.destination.lists.resource_reader import list_version
 from resourcesync.destination.options import Dependencies, PullOptions
@@ -259,7 +259,6 @@ class CapabilityListProbe:
         return found
 
     def _is_recent(self, known: SourceLists) -> bool:
-        """True if an index and its open lists were probed less than an hour ago."""
         open_lists = self._pull.cursor.open_lists
         last = self._last_probe(known.capability_list or "")
         return bool(open_lists) and last is not None and 0 <= self._pull.now - last.at < _HOUR

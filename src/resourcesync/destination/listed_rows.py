@@ -16,11 +16,11 @@ from typing import Any, Final
 import msgspec
 
 from resourcesync.destination.external_sort import ExternalSorter, PairSorter
-from resourcesync.destination.lists.selection import MAX_MIRRORS
 from resourcesync.destination.planner import (
     DISPUTED,
     FILTERED,
     MADE_AGAIN,
+    MAX_MIRRORS,
     NOT_WANTED,
     UNLISTED,
     ListedEntry,
@@ -178,7 +178,6 @@ def _merge_group(rows: Iterator[ListedEntry]) -> ListedEntry:
 
 
 def _merge_targets(first: ListedEntry, others: Iterable[ListedEntry]) -> ListedEntry:
-    """Return one row for a target of several links; where they differ, without content."""
     for other in others:
         if first[3:6] != other[3:6]:  # hash, length, lastmod
             first = first._replace(hash="", length=None, lastmod=None)

@@ -196,7 +196,6 @@ class PathAssignment:
     def _move_group(
         self, moves: list[tuple[Copy, str]], failed: dict[str, StorageError]
     ) -> list[Copy]:
-        """Move copies; return those that are at their new path now, and add the failures."""
         done: list[Copy] = []
         batch = [
             CopyMove(
@@ -229,8 +228,9 @@ class PathAssignment:
                 yield row._replace(path=moved.get(uri, path))
 
 
-def owner_of(state: SqliteMirrorState, mapping: PathMapping | None, path: str) -> str | None:
-    """Return the URI whose copy has this path; ``None`` if no copy has it."""
+def owner_of(state: SqliteMirrorState, path: str) -> str | None:
+    """Return the URI in the mirror whose copy has this path; ``None`` if no copy has it."""
+    mapping = SyncState(state).mapping()
     for uri in () if mapping is None else uris_at(mapping, path):
         copy = state.copy(uri)
         if copy is not None and copy.path == path:

@@ -1,4 +1,4 @@
-"""Planner: the one table of decisions, from values alone, without network, disk or clock.
+"""Planner: the one table of decisions, and the limit of deletions; from values alone.
 
 `decide` is the table: a copy, its listed entry, its pending task and the policy of the run give the
 decision. Baseline, incremental synchronization, repair, dry run, review and workers all use it.
@@ -56,6 +56,10 @@ NOT_WANTED: Final = frozenset({FILTERED, ChangeKind.DELETED})
 """Values of ``ListedEntry.change``: the mirror is to have no copy."""
 
 ALWAYS_ALLOWED_DELETIONS: Final = 25
+
+
+MAX_MIRRORS: Final = 8
+"""Other locations of a resource that may be used."""
 
 
 class ListedEntry(NamedTuple):
@@ -446,7 +450,6 @@ def _decide_unlisted(copy: Copy, task: Pending | None, policy: DecisionPolicy) -
 
 
 def _reason_of_absence(copy: Copy, task: Pending | None, policy: DecisionPolicy) -> str:
-    """Return why a copy without a row is gone; empty if the rows do not prove it."""
     if policy.absence not in {Absence.DELETED, Absence.TWICE}:
         return ""
     if copy.evidence > policy.absent_at:

@@ -12,7 +12,7 @@ import msgspec
 from msgspec import structs
 
 from resourcesync.destination import planner
-from resourcesync.destination.changes.gaps import ChangeHistory, is_plausible
+from resourcesync.destination.changes.intervals import ChangeHistory, is_plausible
 from resourcesync.destination.changes.reader import ChangeListReader
 from resourcesync.destination.cursor import Cursor
 from resourcesync.destination.external_sort import ExternalSorter, TupleSorter
@@ -207,7 +207,6 @@ class SyncSession:
         )
 
     def _list_documents(self, documents: DocumentFetcher) -> ListDocuments:
-        """Return the documents of a reading; stored ones stand for others unless it is ordered."""
         is_trusting = not self.options.dry_run and self.options.mode != "baseline"
         open_stored = self.dependencies.stored_parts if is_trusting else lambda: None
         is_sitemap = self.discovered.is_sitemap

@@ -10,7 +10,6 @@ from msgspec import structs
 from resourcesync.destination import planner
 from resourcesync.destination.audits.reports import AuditFinding, FindingKind
 from resourcesync.destination.baseline import Baseline
-from resourcesync.destination.deletion import delete_pending
 from resourcesync.destination.listed_rows import ListedRows, ListingStatus, listing_status
 from resourcesync.destination.pending_tasks import (
     EDITED,
@@ -21,7 +20,7 @@ from resourcesync.destination.pending_tasks import (
 )
 from resourcesync.destination.pull_session import SyncOutcome, SyncSession
 from resourcesync.destination.reports import DeletionResult, Failing, Mode, PlanSummary
-from resourcesync.destination.runs import RecordedPlan, fetch_planned
+from resourcesync.destination.runs import RecordedPlan, delete_pending, fetch_planned
 from resourcesync.destination.transfers.verification import inspected_copy
 from resourcesync.merge_join import Created, Deleted, Updated, compare
 from resourcesync.mirror_state.rows import Copy, PendingTask, StateTransaction
@@ -112,7 +111,6 @@ class Repair:
         return pulled
 
     def _foresee_undeleted(self, foreseen: DeletionResult, extra: set[str]) -> None:
-        """Add the deletions of earlier runs that stay held, or whose files were changed here."""
         memory, tasks = self._pull.sync_state, self._pull.state.pending(PendingTask.DELETE)
         foreseen.failures += [
             Failing(uri=task.loc, code=LOCAL_CHANGE, reason=EDITED_REASON)

@@ -1,17 +1,12 @@
-"""Runs: their plan, report, record in the mirror's state, and the clock check of this machine.
+"""Runs: their plan, report and record in the mirror's state; what a review sees.
 
 In a report nothing that a Source lists is left out, and nothing is counted as done that is not.
-
-A mirror accepts no time that is a day ahead of its own clock. If that clock is wrong, by the
-``Date`` of the Source's answers, the times of the lists prove nothing, and the mirror cannot be
-called in sync.
 """
 
 import os
 from collections import Counter
 from collections.abc import Callable, Generator, Iterable, Iterator
 from contextlib import closing
-from datetime import datetime, timedelta
 from typing import Final, Self
 
 import msgspec
@@ -19,7 +14,6 @@ from msgspec.structs import replace
 
 from resourcesync import ports
 from resourcesync.destination import planner, reports, sync_state
-from resourcesync.destination.deletion import plan_deletions
 from resourcesync.destination.external_sort import ExternalSorter
 from resourcesync.destination.options import Dependencies
 from resourcesync.destination.pending_tasks import (
@@ -36,8 +30,7 @@ from resourcesync.destination.transfers.verification import inspected_copy
 from resourcesync.discovery.uris import present_uri
 from resourcesync.mirror_state.database import SqliteMirrorState
 from resourcesync.mirror_state.rows import ALTERED, Copy, Fixity, PendingCounts, PendingTask, RunRow
-from resourcesync.model.timestamps import from_microseconds, to_microseconds
-from resourcesync.ports.validators_and_dates import age_when_served, served_at
+from resourcesync.model.timestamps import to_microseconds
 
 
 class MirrorRun:
@@ -127,76 +120,6 @@ def record_failed_run(
 def new_run_id() -> str:
     """Return the id of a run."""
     return os.urandom(6).hex()
-
-
-REPORTED_SKEW: Final = timedelta(hours=1)
-"""Smallest skew that is reported."""
-MAX_SKEW: Final = timedelta(days=1)
-"""Smallest skew with which no time in a list can be trusted."""
-_MAX_SPREAD: Final = timedelta(minutes=10)
-_NO_SKEW: Final = timedelta()
-
-
-class SkewMeasuringFetcher:
-    """`Fetcher` that compares the clocks of servers with this machine's.
-
-    Only answers made for the request itself count: a cache keeps the original date. A server that
-    dates a document later than its own answer has no usable clock.
-    """
-
-    def __init__(self, fetcher: ports.Fetcher, clock: ports.Clock) -> None:
-        self._fetcher = fetcher
-        self._clock = clock
-        self._skews: tuple[timedelta, timedelta] | None = None
-
-    def fetch(self, requests: Iterable[ports.FetchRequest]) -> ports.Outcomes:
-        """Execute the requests; yield each outcome as it comes."""
-        sent: dict[ports.FetchRequest, datetime] = {}
-        with closing(self._fetcher.fetch(self._record_sent(requests, sent))) as outcomes:
-            for outcome in outcomes:
-                moment = sent.pop(outcome.request, None)
-                if moment is not None and isinstance(outcome, ports.FetchResponse):
-                    self._compare(moment, outcome)
-                yield outcome
-
-    def reset(self) -> None:
-        """Discard all measurements: a run begins."""
-        self._skews = None
-
-    @property
-    def skew(self) -> timedelta:
-        """Time by which this clock is ahead (negative: behind); 0 if the answers disagree."""
-        if self._skews is None:
-            return _NO_SKEW
-        least, most = self._skews
-        return _NO_SKEW if most - least > _MAX_SPREAD else min(least, most, key=abs)
-
-    def _record_sent(
-        self, requests: Iterable[ports.FetchRequest], sent: dict[ports.FetchRequest, datetime]
-    ) -> Iterator[ports.FetchRequest]:
-        for request in requests:
-            if request.purpose is not ports.Purpose.RESOURCE:
-                sent[request] = self._clock.now()
-            yield request
-
-    def _compare(self, sent: datetime, answer: ports.FetchResponse) -> None:
-        served, age = served_at(answer.headers), answer.headers.get("age", "0")
-        modified = age_when_served(answer.headers)
-        is_false = modified is not None and modified < -MAX_SKEW.total_seconds()
-        if served is None or age.strip() != "0" or is_false:
-            return
-        moment = from_microseconds(served)
-        skew = max(sent - moment, _NO_SKEW) or min(self._clock.now() - moment, _NO_SKEW)
-        least, most = self._skews or (skew, skew)
-        self._skews = min(least, skew), max(most, skew)
-
-
-def describe_skew(skew: timedelta) -> str:
-    """Return the warning about the skew of this machine's clock."""
-    way = "ahead of" if skew > _NO_SKEW else "behind"
-    days, hours = abs(skew).days, abs(skew).seconds // 3_600
-    amount = f"{days:,} days" if days > 1 else f"{24 * days + hours} h"
-    return f"this machine's clock is {amount} {way} the Source's"
 
 
 _MAX_REPORTED_FAILURES: Final = 100
@@ -423,7 +346,11 @@ class RecordedPlan:
     def _report(self, plan: reports.PlanSummary) -> reports.DeletionResult:
         pull, limit = self._pull, self._pull.options.max_delete
         untold = plan.delete if pull.selection.refusals.count else plan.unsignalled
-        foreseen = plan_deletions(pull.state, limit, pull.state.count(), plan.delete, untold)
+        foreseen = reports.DeletionResult()
+        if plan.delete:
+            from resourcesync.destination.deletion import plan_deletions  # noqa: PLC0415 - lazy
+
+            foreseen = plan_deletions(pull.state, limit, pull.state.count(), plan.delete, untold)
         foreseen.failures = self._edited
         fields = {name: getattr(plan, name) for name in _REPORTED}
         fields |= {"held": foreseen.held, "held_of": foreseen.held_of, "limit": str(limit)}
@@ -435,6 +362,19 @@ class RecordedPlan:
             if not isinstance(decision, planner.UpToDate | planner.Postponed):
                 self._decisions.add(decision)
             yield decision
+
+
+def delete_pending(
+    pull: SyncSession, pulled: SyncOutcome, *, generation: int | None = None
+) -> None:
+    """Execute the pending deletions, or hold them: of a generation, or all."""
+    tally, memory = reports.DeletionResult(), pull.sync_state
+    pulled.deletions = tally
+    is_due = next(pull.state.pending(PendingTask.DELETE), None) is not None
+    if is_due or memory.held_of or memory.held_gone:
+        from resourcesync.destination import deletion  # noqa: PLC0415 - a first pull has none
+
+        deletion.delete_pending(pull, pulled, tally, generation=generation)
 
 
 def fetch_planned(

@@ -111,8 +111,6 @@ class MirrorIdentity(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class _Note(Generic[T]):
-    """Note of the state, as a value of a type; ``None`` without one."""
-
     def __init__(self, key: str, kind: type[T]) -> None:
         self._key, self._kind = key, kind
 
@@ -121,8 +119,6 @@ class _Note(Generic[T]):
 
 
 class _Flag:
-    """Note of the state that is true if it is set."""
-
     def __init__(self, key: str) -> None:
         self._key = key
 
@@ -163,6 +159,10 @@ class SyncState:
     _shared = _Note("shared-answers", dict[str, bool])
     held_of = _Note("held-of", int)
     """Number of copies when deletions were held; 0 if none is."""
+    held_gone = _Note("held-gone", int)
+    """Number of held deletions done since, proven by the Source."""
+    is_trashing = _Flag("trashing")
+    """Files are being moved to the trash."""
     is_refuted = _Flag("refuted")
     """An audit since the last complete run found that the mirror is not in sync."""
     has_uncertain_entries = _Flag("unsure")

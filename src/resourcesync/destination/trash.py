@@ -10,7 +10,6 @@ from typing import Final
 
 import msgspec
 
-from resourcesync.destination.deletion import TRASHING
 from resourcesync.destination.options import Dependencies
 from resourcesync.destination.path_assignment import owner_of
 from resourcesync.destination.pending_tasks import RESTORED, pending_delete, quarantine_warning
@@ -107,7 +106,6 @@ class Trash(msgspec.Struct, kw_only=True):
                 self._count(row, size)
 
     def _prepare(self, row: TrashRow, group: list[_StagedRestore]) -> None:
-        """Stage a file into the group to be installed, or report why it cannot be."""
         copies, state = self.copies, self.state
         if not (row.path and row.uri):
             self._fail(row, *_NO_PLACE)
@@ -151,7 +149,7 @@ class Trash(msgspec.Struct, kw_only=True):
         return _OCCUPIED if is_there else _NEWER
 
     def _is_of_another(self, row: TrashRow) -> bool:
-        return owner_of(self.state, SyncState(self.state).mapping(), row.path) is not None
+        return owner_of(self.state, row.path) is not None
 
     def _copy(self, row: TrashRow, length: int, digests: str) -> Copy:
         return Copy(
@@ -258,7 +256,7 @@ def register_lost_trash(state: SqliteMirrorState, copies: Copies, clock: Clock) 
 
     Otherwise they would never be purged. Only the file name shows what they were.
     """
-    if state.note(TRASHING) != "1":
+    if not SyncState(state).is_trashing:
         return
     now = to_microseconds(clock.now())
     lost = (place for place in copies.trashed() if state.trash_at(place) is None)
@@ -266,7 +264,7 @@ def register_lost_trash(state: SqliteMirrorState, copies: Copies, clock: Clock) 
     while group := list(islice(lost, _GROUP_OF_ROWS)):
         rows = [TrashRow(place=name, uri="", path="", removed=now, reason=reason) for name in group]
         state.commit(StateTransaction(trashed=rows))
-    state.commit(StateTransaction(notes={TRASHING: "0"}))
+    SyncState(state).write(trashing=False)
 
 
 def purge_old_trash(equipment: Dependencies, age: float) -> int:

@@ -72,7 +72,6 @@ def _parameters(field: str, position: int) -> tuple[dict[str, str], int]:
 
 
 def _piece(field: str, position: int) -> tuple[str, int, str]:
-    """Read up to the next ``;`` or ``,`` outside quotes; quotes and backslashes are removed."""
     text: list[str] = []
     quoted = False
     while position < len(field):

@@ -416,7 +416,6 @@ def from_capability_list(document: Document, found: SourceLists) -> SourceLists:
 
 
 def _monitor_of(entry: CapabilityEntry, base: str) -> tuple[str | None, int | None]:
-    """Return the Change List that leads to all of a Resource List, and since when it does."""
     link = entry.link_to(Relation.MONITOR)
     if link is None:
         return None, None

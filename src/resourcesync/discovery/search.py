@@ -1,4 +1,4 @@
-"""The search for the first document of a Source from any address of it (§6.3)."""
+"""The search for a Source's first document from any address of it, and no wider one (§6.3)."""
 
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack
@@ -118,7 +118,6 @@ class Search(Generic[T]):
         return found
 
     def _search(self) -> Iterator[T | None]:
-        """Take one road after the other; yield ``None`` for each that leads nowhere."""
         address, home = self._goal.address, self._folders[0]
         if uris.is_document(address):
             is_robots = address.endswith(f"/{_ROBOTS_NAME}")
@@ -153,7 +152,6 @@ class Search(Generic[T]):
             raise self._whole_site(found)
 
     def _search_usual(self, folder: str) -> Iterator[T | None]:
-        """Try the usual names of sitemaps in a folder: the first, then the others together."""
         first, *others = (urljoin(folder, name) for name in _SITEMAPS)
         self.found_by = _USUAL + folder.rstrip("/")
         yield self._probe(first)

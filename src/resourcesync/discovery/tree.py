@@ -231,7 +231,6 @@ class SourceTree:
     def _manifest(
         self, package: Package, base: str, branches: Branches, total: PartsTotal
     ) -> Iterator[SourceNode | PartsTotal]:
-        """Yield the copy of a package's manifest, if the dump names one (§11.1, §13.1)."""
         link = package.contents
         uri = None if link is None else join(base, link.href)
         if uri is not None and len(branches) + 1 < self._depth:

@@ -1,4 +1,4 @@
-"""URIs in normal form, which all equivalent spellings share (RFC 3986). Pure.
+"""URIs in normal form (RFC 3986), as somebody wrote them, and as they were before a move. Pure.
 
 A Source may list anything. What other software might read differently - a disguised number as host,
 a disguised dot segment, a control character - is refused, not repaired. What all software reads

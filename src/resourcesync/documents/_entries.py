@@ -113,7 +113,6 @@ def row_of(item: RawEntry) -> TextRow:
 
 
 def _draft_change(item: RawEntry) -> str | None:
-    """Return the change in a draft: a type of ``lastmod``, or only ``expires``."""
     given = item.given.get(expat.LASTMOD, [])
     for name, value in zip(given[::2], given[1::2], strict=True):
         namespace, _, local = name.rpartition(expat.SEPARATOR)

@@ -118,8 +118,6 @@ def _rows(
 
 
 class _RowColumns:
-    """Columns that become rows, in loops that are C."""
-
     def __init__(self) -> None:
         self.attributes: list[_Column] = []
         self._elements: list[_Column] = []
@@ -138,7 +136,6 @@ class _RowColumns:
         return _joined([("<url>", (), ""), *columns, ("</url>\n", (), "")])
 
     def _metadata(self) -> list["_Column"]:
-        """Return ``rs:md`` as columns; it is left out where it would be empty."""
         told = [column for column in self.attributes if any(column[1])]
         if any(all(texts) for _, texts, _ in told):
             return [("<rs:md", (), ""), *told, ("/>", (), "")]
@@ -176,7 +173,6 @@ def _hashes(resources: Sequence[Resource]) -> Sequence[str]:
 
 
 def _surroundings(resources: Sequence[Resource]) -> tuple[Sequence[str], Sequence[str]]:
-    """Return the XML before and after ``rs:md``: links, and elements of other communities."""
     heads: Sequence[str] = ()
     tails: Sequence[str] = ()
     links = [resource.links for resource in resources]

@@ -218,7 +218,6 @@ class FastPathReader:
         self._buffered = ""
 
     def _process(self, text: str) -> str:
-        """Process a text, at least up to something that hides what follows; return the rest."""
         pattern = self._pattern
         if pattern is None:
             pattern = self._pattern = EntryPattern(self._form, self._scanner.namespaces)
@@ -255,7 +254,6 @@ class FastPathReader:
         return self._buffer(rest)
 
     def _is_within(self, entries: list[str], columns: Iterable[Sequence[str | None]]) -> bool:
-        """True if no value is over a limit; as a rule, even the entries are shorter."""
         longest = self._longest
         return max(map(len, entries), default=0) <= longest or all(
             len(text) <= longest for column in columns for text in column if text
@@ -285,7 +283,6 @@ class FastPathReader:
             self._learn(self._assembler.items[before:])
 
     def _learn(self, items: Iterable[EntryColumns | RawEntry]) -> None:
-        """Widen the form by the entries that the scanner has found; the first few suffice."""
         for entry in islice(items, _MAX_LESSONS - self._lessons):
             if isinstance(entry, RawEntry) and entry.fault is None:
                 self._lessons += 1
@@ -325,7 +322,6 @@ def _attributes_of_links(text: str) -> list[list[str]] | None:
 
 
 def _are_sound(links: list[list[str]]) -> bool:
-    """True if the links are not too many, and none has an attribute twice."""
     return len(links) <= MAX_LINKS and all(len(set(link[::2])) * 2 == len(link) for link in links)
 
 

@@ -1,4 +1,4 @@
-"""The scanner: XML to the elements that matter by expat, safe against hostile documents.
+"""The scanner: XML to the elements that matter by expat; what is too long or hostile is dropped.
 
 expat checks well-formedness and resolves namespaces.
 """

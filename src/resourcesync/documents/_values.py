@@ -1,4 +1,4 @@
-"""Values of one entry or header: each attribute read by its own rule, unknown ones in ``extra``.
+"""Values of entries and headers: attributes by their rules, old times by their present names.
 
 An error in one ``rs:ln`` does not affect the rest of the entry (§7, §14). The header of a document
 is the root's own ``rs:md`` and ``rs:ln``, in the terms of 1.1.

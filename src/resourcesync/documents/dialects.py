@@ -1,4 +1,4 @@
-"""Dialects: what each version can express, and values reduced to it.
+"""Dialects in writing: what each version can express, and values reduced to it.
 
 The versions differ in what their XML carries, not in its grammar (the specification's own change
 logs, and its examples of each version):

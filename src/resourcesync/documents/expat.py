@@ -1,4 +1,4 @@
-"""The one driver of expat, safe against hostile documents, and the elements that matter.
+"""The one driver of expat: DOCTYPE and entities refused, bounded; and the elements that matter.
 
 No other module imports ``pyexpat``. And the state of reading one document: its address, limits,
 warnings, and the version it is written in. No version of the format names itself: it is inferred
@@ -12,7 +12,6 @@ from collections.abc import Callable, Collection, Mapping
 from enum import Enum, StrEnum
 from functools import cache
 from typing import Final, NoReturn
-from urllib.parse import urljoin, urlsplit
 
 import msgspec
 
@@ -448,20 +447,14 @@ class ReadingContext:
         """Return a URI, resolved against the document's own when it is relative."""
         if is_absolute(uri):
             return uri
+        from resourcesync.documents.relative_addresses import resolve  # noqa: PLC0415 - rare
+
         try:
-            if self.is_plain and self._names_own_host(uri):
-                self.tolerate(Leniency.SCHEME_MISSING, about=uri)
-                return f"{urlsplit(self.uri).scheme}://{uri}"
-            self.tolerate(Leniency.URI_RELATIVE, about=uri)
-            return urljoin(self.uri, uri)
+            found, leniency = resolve(uri, self.uri, is_plain=self.is_plain)
         except ValueError as error:
             raise RefusalError("uri-illegal", "The loc is not a URI", "G13") from error
-
-    def _names_own_host(self, uri: str) -> bool:
-        """True if a relative URI begins with the host of the document, with ``www.`` or without."""
-        first = uri.partition("/")[0].lower()
-        host = (urlsplit(self.uri).hostname or "").removeprefix("www.")
-        return "." in host and first.removeprefix("www.") == host
+        self.tolerate(leniency, about=uri)
+        return found
 
 
 def is_absolute(uri: str) -> bool:

@@ -27,7 +27,6 @@ _PARTS: Final = {
 
 
 def _is_package(item: RawEntry) -> bool:
-    """True if an entry of a Change List has an interval or a package, and no change."""
     values, _ = _values.partition_attributes(item.metadata, _INTERVAL)
     row = _entries.row_of(item)
     is_packed = (row.media_type or "").strip(_values.BLANKS).lower() in _PACKED

@@ -30,8 +30,6 @@ class EntryEdit(NamedTuple):
 
 
 class _ByteSlice(NamedTuple):
-    """A part of some bytes, which is not copied."""
-
     source: bytes
     start: int
     end: int
@@ -112,7 +110,6 @@ def _entries(count: int, slices: Iterable[_ByteSlice]) -> EntrySlices:
 
 
 def _find(source: bytes, wanted: bytes, low: int, high: int) -> int:
-    """Return the start of the first entry whose URI is not before ``wanted``; ``high`` if none."""
     found = end = high
     while low < high:
         middle = (low + high) // 2

@@ -234,7 +234,6 @@ def _element(header: Header) -> str:
 
 
 def _in_dialect_relations(link: Link, form: dialects.DialectForm) -> Link:
-    """Return a link of the root with the dialect's own words for ``up`` and ``index``."""
     if not form.links_down:
         return link
     words = link.rel.split()

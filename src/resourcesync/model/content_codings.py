@@ -82,7 +82,6 @@ class Decoder:
                 chunk = chunk.lstrip(b"\0")
 
     def _member_for(self, chunk: bytes) -> "zlib._Decompress | None":
-        """Return the stream that bytes belong to; ``None`` if more are needed to know its form."""
         if self._member is not None and not self._member.eof:
             return self._member
         if self._member is not None and self._form != GZIP:

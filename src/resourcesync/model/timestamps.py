@@ -116,7 +116,6 @@ def parse_loosely(text: str) -> datetime:
 
 
 def _padded(clock: str) -> str:
-    """Return a time of day with two digits for the hour, and a leap second as the one before."""
     clock = clock if clock[2] == ":" else f"0{clock}"
     return f"{clock[:6]}59" if clock[6:] == "60" else clock
 

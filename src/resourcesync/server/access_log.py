@@ -122,7 +122,6 @@ class AccessLog:
         self._write()
 
     def _write(self) -> None:
-        """Write the lines that wait; those that cannot be written are lost, and counted."""
         lines = [self._lines.popleft() for _ in range(len(self._lines))]
         if not lines:
             return

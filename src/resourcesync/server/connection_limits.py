@@ -154,7 +154,6 @@ class ConnectionGuard(asyncio.Protocol):
         self._schedule_check()
 
     def _find_blocker(self) -> tuple[str, object] | None:
-        """Return what the connection waits for; the same result twice means no progress."""
         assert self._transport is not None
         if self._transport.is_closing():
             return "end", self._transport.get_write_buffer_size()

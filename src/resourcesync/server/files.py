@@ -214,7 +214,6 @@ class ServedFolder:
 
 
 def _open_real(root: int, names: Names) -> OpenFile | bytes | None:
-    """Open a regular file without following links; return the target of a link instead."""
     folder = open_below(root, names[:-1])
     try:
         try:

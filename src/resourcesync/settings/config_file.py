@@ -286,7 +286,6 @@ def _names_in(text: str) -> Iterator[tuple[tuple[str, ...], int]]:
 
 
 def _path_of(header: str) -> Iterator[str]:
-    """Yield the names in ``[a.b]``; nothing for another line, inside a long text."""
     if plain := _PLAIN_HEADER.fullmatch(header.strip()):
         yield from plain[1].split(".")
         return

@@ -241,7 +241,6 @@ def _contents(path: Path) -> str:
 
 
 def _run_command(command: Sequence[str]) -> str:
-    """Run a command once, without a shell; its output is the secret."""
     import subprocess  # noqa: PLC0415 - few mirrors need one
 
     try:
@@ -273,7 +272,6 @@ def _run_command(command: Sequence[str]) -> str:
 
 
 def _parse_secret_line(data: bytes, where: str) -> str:
-    """Return the one line of a secret; a line break cannot be sent."""
     if len(data) > MOST_BYTES:
         raise ConfigurationError(
             f"{where} gives more than {MOST_BYTES} bytes", hint="give the secret alone"

@@ -150,7 +150,6 @@ class AccountFollower:
         return _add_counts(counts, rest)
 
     def _follow(self, position: str, wait: float, most: float) -> Posted:
-        """Record the changes after a position; where they are lost, read all, if that can be."""
         try:
             return self._listen(position, wait, most)
         except DiscontinuityError as error:

@@ -1,4 +1,4 @@
-"""Source Description and Capability List (§8, §9), and a description of the set of resources.
+"""Source Description and Capability List (§8, §9), and the links of all lists up to them.
 
 The specification asks for a description as the target of ``describedby`` and leaves its form open
 (§8, §9). Ours is a VoID description in RDF/XML: few lines that stay the same as long as the address

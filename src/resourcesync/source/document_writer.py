@@ -276,8 +276,6 @@ def renderer(header: Header, dialect: Dialect = Dialect.V1_1) -> Callable[[Seque
 
 
 class _DocumentContent:
-    """The bytes of a document; counts its entries, and notes what to read back, on the way."""
-
     def __init__(
         self, header: Header, body: Iterable[Block[Any]], name: str, dialect: Dialect
     ) -> None:

@@ -1,4 +1,4 @@
-"""Notification of hubs after a publication; the catalogue is the outbox.
+"""Change Notifications: their payloads, for hubs, after a publication; the catalogue is the outbox.
 
 Nothing is queued. For each hub the catalogue stores the last change and the documents of which it
 was notified; what is published after that is still pending, after any failure or crash.

@@ -1,4 +1,4 @@
-"""Bytes for packages, read from the originals as they are now."""
+"""Bytes of resources for packages, if the originals still have them."""
 
 from collections.abc import Callable
 from typing import BinaryIO, Final

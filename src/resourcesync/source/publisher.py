@@ -176,7 +176,6 @@ class ListPublisher:
             RECORD.write(self._catalogue, after)
 
     def _forget_changes(self, last: int) -> None:
-        """Forget changes that are in no list, in batches so that others may write in between."""
         for _ in range(_MOST_FORGETS):
             if not self._catalogue.forget_changes(last):
                 break

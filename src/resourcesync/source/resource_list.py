@@ -131,7 +131,6 @@ class PageRebase:
             yield from self._formatted(unrendered, None)
 
     def _spliced(self, page: Page, end: str | None) -> EntrySlices | None:
-        """Return a page's present entries; ``None`` if they must be rendered again."""
         known = page.known
         edits = self._edits.read_until(end, max(_FEW, known.entries // _SHARE))
         if edits is None or not known.is_plain or self._writer.dialect is not Dialect.V1_1:
@@ -271,7 +270,6 @@ def _last_pages(writer: DocumentWriter) -> tuple[Page, ...]:
 def _only_page(
     writer: DocumentWriter, snapshot: CatalogueSnapshot, header: Header, limits: PageLimits
 ) -> NewPage:
-    """Return all resources as one page; reading it fails when they do not fit into one."""
     resources = Paginator.of_runs(snapshot.batches(), writer.renderer(header), limits)
     page = format_page(resources, writer.overhead(header))
 

@@ -165,7 +165,6 @@ class _Scan:
             yield run
 
     def _record_new(self, run: Sequence[Original]) -> Sequence[Original]:
-        """Read and record new originals at once; return those that must be read one by one."""
         resources, fingerprints, rest = self._originals.measure_run(run)
         self._recording.created_run(resources, fingerprints)
         self.counts["hashed"] += len(resources)

@@ -150,7 +150,6 @@ def _read_loc(
 
 
 def _check_location(subject: ExaminedDocument, loc: ElementNode) -> None:
-    """Check that a page lies in the folder of its sitemap, or below (Sitemaps: location)."""
     sitemap, page = urlsplit(subject.summary.uri), urlsplit(loc.text)
     if not sitemap.netloc or sitemap.netloc.lower() != page.netloc.lower():
         return

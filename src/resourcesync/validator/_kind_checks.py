@@ -341,7 +341,6 @@ class EntryChecks:
         self._order.check(subject, "AR04", entry.times.get(name), entry.place, name)
 
     def _check_via(self, subject: ExaminedDocument, entry: ParsedEntry) -> None:
-        """Check ``via`` links: the copy is our own, and no entry lacks the link (§14.8)."""
         via = entry.linked("via")
         for link in via:
             if entry.uri and link.href == entry.uri:

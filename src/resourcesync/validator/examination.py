@@ -171,7 +171,6 @@ class Examination(Iterator[RuleFinding]):
             self._on_resource(_listed(entry, self.summary.uri))
 
     def _add_part(self, entry: _entry_checks.ParsedEntry) -> None:
-        """Remember what a list lists as if it were an index, as long as all entries do."""
         targets, kind = self.summary.targets, self._subject.kind
         if kind in (DocumentKind.RL, DocumentKind.CH) and len(targets) == self.summary.entries - 1:
             if entry.is_part if kind is DocumentKind.RL else entry.is_change_list:

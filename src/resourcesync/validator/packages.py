@@ -231,5 +231,4 @@ class PackageValidator:
 
 
 def _member_as_listed(entry: ListedResource) -> PackageFile:
-    """Return a member that was checked already: it exists, and gets no further findings."""
     return PackageFile(name=entry.path.lstrip("/"), length=entry.length or 0)

@@ -1,4 +1,4 @@
-"""Validation of a sample of a Source's resources against their entries."""
+"""The sample of a Source's resources that is requested, to be judged by ``served_responses``."""
 
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping

@@ -1,4 +1,4 @@
-"""Checks of delivery: how a Source serves what it lists, from fetched facts (§6.3, §7)."""
+"""Checks of delivery: resources and documents as served, against their entries (§6.3, §7)."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime, timedelta

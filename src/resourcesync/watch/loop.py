@@ -133,7 +133,6 @@ class WatchLoop:
         thread.start()
 
     def _free_places(self) -> tuple[int, int]:
-        """Return how many more jobs and hand-overs may run: hanging programs stop no pull."""
         telling = sum(job.kind is JobKind.HAND_OVER for job in self._threads)
         return self._most - len(self._threads) + telling, self._most - telling
 
@@ -167,7 +166,6 @@ class WatchLoop:
         self._messages.put(lambda now: self._end(job, ended, report, now))
 
     def _receive(self, seconds: float) -> None:
-        """Wait for a message, at most so many seconds, and do what all that came say."""
         with suppress(Empty):
             message = self._messages.get(timeout=seconds)
             while True:

@@ -1,4 +1,4 @@
-"""The scheduler: due jobs of the mirrors, by their timetables, failures and hints.
+"""The scheduler: due jobs of the mirrors, by their timetables, failures, hints and turns.
 
 Pure: time comes in, jobs go out. The intervals after failures and hints are those of ADR 0055.
 """
@@ -516,7 +516,6 @@ class Scheduler:
             row.due[JobKind.HAND_OVER] = now.steady
 
     def _record_pull_end(self, row: _ScheduleRow, outcome: JobOutcome, now: Now) -> None:
-        """Record the reason of the next pull; a mirror's first audit follows its first pull."""
         row.hints_from = now.steady + max(_HINT_PAUSES[outcome.status], outcome.retry_after)
         row.retry_from = now.steady + outcome.retry_after
         row.reason = (
@@ -559,7 +558,6 @@ class Scheduler:
 
 
 def _began(past: MirrorHistory | None, now: Now) -> dict[JobKind, float]:
-    """Return when the last jobs began, by the steady clock, as far as it is known."""
     known = {} if past is None else {JobKind.PULL: past.pulled, JobKind.AUDIT: past.audited}
     return {
         kind: now.steady - max(now.wall - last, 0.0)

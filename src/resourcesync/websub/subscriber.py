@@ -186,7 +186,6 @@ class Subscriber:
         return pause if owed is None else min(pause, owed)
 
     def _prepare_request(self, before: ChannelSubscription) -> ChannelSubscription | None:
-        """Store a request before it is sent: the hub may verify it at once."""
         lost = before.attempts
         if before.state is FollowerState.REQUESTED:
             lost += 1

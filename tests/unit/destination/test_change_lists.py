@@ -4,7 +4,7 @@ from datetime import UTC, datetime
 
 import pytest
 
-from resourcesync.destination.changes.gaps import (
+from resourcesync.destination.changes.intervals import (
     OVERLAP,
     ChangeListSpan,
     ListPrefix,

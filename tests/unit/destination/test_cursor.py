@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from resourcesync.destination.changes.gaps import ChangeHistory, ReadList
+from resourcesync.destination.changes.intervals import ChangeHistory, ReadList
 from resourcesync.destination.cursor import Cursor, Following, Gap, Phase, Rewritten, Stale, judge
 from resourcesync.destination.external_sort import ExternalSorter
 from resourcesync.destination.lists.absence_proof import CompleteReading, ListMoments

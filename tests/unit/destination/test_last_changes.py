@@ -5,7 +5,7 @@ from collections.abc import Iterable, Sequence
 from hypothesis import given
 from hypothesis import strategies as st
 
-from resourcesync.destination.changes.gaps import LastChanges
+from resourcesync.destination.changes.intervals import LastChanges
 from resourcesync.model.entries import Change, Resource
 from resourcesync.model.timestamps import from_microseconds
 from resourcesync.model.vocabulary import ChangeKind

@@ -3,7 +3,7 @@
 from datetime import UTC, datetime, timedelta
 from io import BytesIO
 
-from resourcesync.destination.changes.gaps import (
+from resourcesync.destination.changes.intervals import (
     OVERLAP,
     ChangeHistory,
     ListPrefix,

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from resourcesync.destination.incremental import is_version_before
-from resourcesync.destination.lists.selection import usable_patch_of
+from resourcesync.destination.lists.usable_links import patch_of
 from resourcesync.destination.pending_tasks import pending_delete
 from resourcesync.mirror_state.rows import Copy
 from resourcesync.model.digests import Digest
@@ -34,7 +34,7 @@ def entry(*links: Link, **more: Any) -> Resource:
 
 def test_the_first_patch_that_can_be_used_is_taken_also_if_it_is_packed() -> None:
     for good in (link(), link(path="/p")):  # a package may have nothing else of the resource
-        found = usable_patch_of(entry(link(media_type="text/odd"), link(href="urn:x"), good), TYPES)
+        found = patch_of(entry(link(media_type="text/odd"), link(href="urn:x"), good), TYPES)
         assert found is not None
         assert (found[1], found.path) == ("http://h/p", good.path)
 
@@ -58,7 +58,7 @@ def test_the_first_patch_that_can_be_used_is_taken_also_if_it_is_packed() -> Non
     ],
 )
 def test_a_patch_that_could_not_be_proven_or_understood_is_none(bad: Resource) -> None:
-    assert usable_patch_of(bad, TYPES) is None
+    assert patch_of(bad, TYPES) is None
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from resourcesync.mirror_state.rows import EntryLink
 from resourcesync.model.digests import Digest, parse_digests
 from resourcesync.model.entries import Link
-from resourcesync.source.links import UpstreamEntry, republished_links
+from resourcesync.source.republished_links import UpstreamEntry, republished_links
 
 OURS = (Digest("sha-256", "a" * 64),)
 SAME, OTHER = "sha-256:" + "a" * 64, "sha-256:" + "b" * 64

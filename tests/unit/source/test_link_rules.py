@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from resourcesync.catalogue.database import SourceCatalogue
 from resourcesync.errors import ConfigurationError
 from resourcesync.model.entries import Link, Resource
-from resourcesync.source.links import LinkedOriginals, links_by_rule, parse_rule
+from resourcesync.source.link_rules import LinkedOriginals, links_by_rule, parse_rule
 from resourcesync.source.scan_for_changes import scan
 from tests.support.in_memory import ManualClock, MemoryOriginals
 

@@ -13,7 +13,7 @@ from typing import BinaryIO, Final, Self, cast
 from weakref import WeakSet
 
 from resourcesync.adapters.mirror.locked_folder import MirrorFolder
-from resourcesync.adapters.mirror.small_files import PartFiles
+from resourcesync.adapters.mirror.stored_parts import PartFiles
 from resourcesync.destination.destination import Destination
 from resourcesync.destination.options import Dependencies, PullOptions
 from resourcesync.destination.reports import RunReport

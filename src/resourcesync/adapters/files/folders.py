@@ -125,7 +125,6 @@ def grouped_keys(listing: Callable[[], Iterator[Iterable[str]]]) -> Iterator[lis
 
 
 def _sorted_windows(listing: Callable[[], Iterator[Iterable[str]]]) -> Iterator[list[str]]:
-    """Yield the keys of a folder in rising order, with at most a window of them in memory."""
     keys = chain.from_iterable(listing())
     window = list(islice(keys, WINDOW))
     window.sort()

@@ -23,7 +23,7 @@ from resourcesync.errors import SourceError
 from resourcesync.lazy_exports import export_lazily
 
 if TYPE_CHECKING:
-    from resourcesync.adapters.http import redirects, resuming, transfer_errors
+    from resourcesync.adapters.http import redirects, resuming, transfer_errors, unmarked_ends
     from resourcesync.model import content_codings
 
 __all__ = [
@@ -34,8 +34,11 @@ __all__ = [
     "redirects",
     "resuming",
     "transfer_errors",
+    "unmarked_ends",
 ]
-_RARE = dict.fromkeys(("redirects", "resuming", "transfer_errors"), "adapters.http")
+_RARE = dict.fromkeys(
+    ("redirects", "resuming", "transfer_errors", "unmarked_ends"), "adapters.http"
+)
 _RARE["content_codings"] = "model"
 __getattr__, __dir__ = export_lazily(
     __name__, {name: f"{home}.{name}:" for name, home in _RARE.items()}

@@ -1,4 +1,4 @@
-"""URIs in the form to send, and the origin of each. Pure.
+"""URIs in the form to send, the origin of each, and which IP addresses are private. Pure.
 
 libcurl parses URIs itself. Two parsers that disagree are a security hole, so any URI that two
 parsers could read differently is refused before libcurl sees it. What all read alike is encoded as

@@ -1,4 +1,4 @@
-"""libcurl's side of the work: easy handles with their options, and the multi handle's loop."""
+"""libcurl's side: easy handles with their options, the loop, and sockets that policy forbids."""
 
 import os
 import socket

@@ -1,7 +1,5 @@
 """A transfer on one easy handle: receives the head and the body, and enforces the limits."""
 
-import re
-from collections.abc import Mapping
 from datetime import UTC, datetime
 from typing import Any
 
@@ -12,7 +10,6 @@ from resourcesync.adapters.http import response_head
 from resourcesync.adapters.http.origins import RequestState
 from resourcesync.adapters.http.settings import FetchSettings
 from resourcesync.errors import BadResponseError, SourceError, StorageError
-from resourcesync.model.digests import FIELD_ALGORITHMS, Digest, agree, new_hashers, served_digests
 from resourcesync.ports import Clock, PartialBody, Proof, Purpose
 
 MAX_DISCARDED = 64 * 1024
@@ -23,10 +20,6 @@ _OK = 200
 _PARTIAL = 206
 _NO_SUCH_RANGE = 416
 _NOT_MODIFIED = 304
-_TLS_LIBRARY = re.search(r"\bOpenSSL/([0-9]+)\.", pycurl.version)
-_TLS_MARKS_ENDS = _TLS_LIBRARY is not None and int(_TLS_LIBRARY[1]) > 2  # noqa: PLR2004 - a version
-"""OpenSSL 3 fails where a connection ends without the message that ends it."""
-
 
 _CERTIFICATE_MONTHS = (
     *(b"Jan", b"Feb", b"Mar", b"Apr", b"May", b"Jun"),
@@ -44,28 +37,6 @@ def parse_certificate_time(text: bytes) -> datetime | None:
     except ValueError:
         return None
     return found if zone == b"GMT" else None
-
-
-class UnmarkedBody:
-    """The digests of a body that ends with its connection, whole or cut (RFC 9112 §6.3)."""
-
-    def __init__(self) -> None:
-        self._hashers = new_hashers(FIELD_ALGORITHMS)
-
-    def feed(self, chunk: bytes) -> None:
-        """Add the next bytes."""
-        for hasher in self._hashers.values():
-            hasher.update(chunk)
-
-    def agrees_with(self, headers: Mapping[str, str]) -> bool:
-        """True if the server sent a digest of just these bytes with them."""
-        found = [Digest(name, hasher.hexdigest()) for name, hasher in self._hashers.items()]
-        return agree(found, served_digests(headers)[0])
-
-    def digest(self) -> bytes:
-        """Return a digest that other bytes do not have."""
-        found: bytes = self._hashers[FIELD_ALGORITHMS[0]].digest()
-        return found
 
 
 class HttpTransfer:
@@ -104,7 +75,7 @@ class HttpTransfer:
         self._blocked = ""
         self._decoder: http.content_codings.Decoder | None = None
         self._total: int | None = None
-        self._unmarked: UnmarkedBody | None = None
+        self._unmarked: http.unmarked_ends.UnmarkedBody | None = None
         self.reading = b""
         self._accepts = False
 
@@ -157,7 +128,7 @@ class HttpTransfer:
         if head.length is not None:
             self._total = head.length
         elif not head.has_end and request.purpose is not Purpose.STREAM:
-            self._unmarked = UnmarkedBody()
+            self._unmarked = http.unmarked_ends.UnmarkedBody()
         self._accept_body(head)
 
     def _handle_rest(self, head: response_head.ResponseHead, part: PartialBody) -> None:
@@ -274,12 +245,8 @@ class HttpTransfer:
             got = f"{self.received} of {self._total} bytes"
             self.error = http.transfer_errors.truncated_error(uri, got)
         elif unmarked is not None:
-            is_proven = (
-                self.errand.request.proof is not Proof.NONE
-                or (self.is_secure and _TLS_MARKS_ENDS)
-                or unmarked.agrees_with(head)
-            )
-            self.reading = b"" if is_proven else unmarked.digest()
+            proof = self.errand.request.proof
+            self.reading = unmarked.open_question(head, proof, is_secure=self.is_secure)
             for name in ("etag", "last-modified"):
                 head.pop(name, None)
 
@@ -348,7 +315,6 @@ class HttpTransfer:
         return self.error is not None
 
     def _deadline(self, share: float) -> float:
-        """Return the seconds that the try may take, by the size of its body as far as known."""
         announced = self.head.length if self.head is not None else 0
         if announced is None:
             announced = self.errand.request.limit or 0

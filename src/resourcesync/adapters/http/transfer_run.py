@@ -123,7 +123,6 @@ class TransferRun:
                     self._resumed_at = self._clock.monotonic()
 
     def _accept_requests(self, requests: Iterator[FetchRequest | None]) -> bool:
-        """Read requests ahead of those in flight; return whether there may be more."""
         self._polls_soon = False
         most = self._settings.jobs + _AHEAD
         if self._open >= most:
@@ -182,7 +181,6 @@ class TransferRun:
         return room < before
 
     def _check_rules(self, lane: OriginQueue, errand: RequestState, now: float) -> bool:
-        """True if ``robots.txt`` forbids a request, or must be fetched first."""
         request = errand.request
         if errand.for_robots or request.is_explicit or request.purpose in _UNRULED:
             return False

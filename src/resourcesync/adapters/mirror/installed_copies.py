@@ -1,4 +1,4 @@
-"""The mirror's files: bytes at paths under one root, and nothing outside it (``Copies``).
+"""The mirror's files under one root: installed, removed, set aside in quarantine (``Copies``).
 
 All work is relative to open folder descriptors and never follows a symbolic link, so neither a
 hostile list nor somebody who plants links in the mirror can direct a write out of it.

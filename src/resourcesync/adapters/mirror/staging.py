@@ -174,7 +174,6 @@ class StagedFile:
         self.digests: tuple[Digest, ...] = ()
 
     def _open(self) -> int:
-        """Return the file; make it, with the bytes so far, if there is none yet."""
         if self._file < 0:
             try:
                 self._file = open_file(self.name, self._folder, _TAKEN if self._is_taken else NEW)
@@ -375,8 +374,6 @@ _BUFFER: Final = 64 * 1024
 
 
 class _ScratchFile(io.FileIO):
-    """A file whose errors are ``StorageError``."""
-
     def readinto(self, buffer: Any) -> int | None:
         with _guard_scratch("reading"):
             return super().readinto(buffer)

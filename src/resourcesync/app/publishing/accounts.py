@@ -160,7 +160,6 @@ def check_account_address(address: str) -> None:
 
 
 def _resolve_value(key: str, value: str) -> str:
-    """Return a value, or the content that ``env:NAME`` or ``file:PATH`` refers to."""
     kind, colon, place = value.partition(":")
     if not colon or kind not in {"env", "file"}:
         return value

@@ -31,8 +31,8 @@ from resourcesync.model.vocabulary import WELL_KNOWN_PATH, ChangeKind, Dialect
 from resourcesync.ports import Clock
 from resourcesync.ports.accounts import AccountOptions, ChangeBatch, ResourceAccount
 from resourcesync.source import publication_settings
-from resourcesync.source.links import UpstreamEntry, republished_links
 from resourcesync.source.naming import is_sitemap
+from resourcesync.source.republished_links import UpstreamEntry, republished_links
 
 _BEFORE_1_0: Final = frozenset({Dialect.V0_5, Dialect.V0_6, Dialect.V0_9, Dialect.V0_9_1})
 _RESERVED: Final = "resourcesync/"

@@ -320,7 +320,6 @@ class PublishedInput(msgspec.Struct, frozen=True, kw_only=True):
 
 @contextmanager
 def _created_folder(folder: Path) -> Iterator[None]:
-    """Create a folder for the block; remove it if it is empty at the end, as after a dry run."""
     existed = folder.exists()
     try:
         folder.mkdir(parents=True, exist_ok=True)

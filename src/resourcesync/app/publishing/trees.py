@@ -249,7 +249,6 @@ def _left_address(known: str, url: str, documents: DocumentStore) -> LeftAddress
 
 
 def _open_versions(folders: _Folders, source: OpenSource) -> TreeVersions:
-    """Return the store of former versions, if there is one; a dry run stores nothing."""
     settings = source.settings
     if source.catalogue.dry_run or not is_retention_enabled(source):
         return TreeVersions()

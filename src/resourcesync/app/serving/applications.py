@@ -116,7 +116,6 @@ class ServedStatus:
             )
 
     def _files(self) -> tuple[DocumentFile, ...]:
-        """Return the documents of the tree, those written last first; at most 500."""
         try:
             with os.scandir(self._documents) as entries:
                 found = [(entry.name, entry.stat()) for entry in entries if entry.is_file()]

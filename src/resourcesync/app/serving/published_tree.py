@@ -94,18 +94,17 @@ class PublishedCopies:
         self._folder = folder
         with mirror_home.open_state(folder) as state:
             self.base = base_address(state)
-            mapping = SyncState(state).mapping()
-        if mapping is None:
+            identity = SyncState(state).identity
+        if identity is None:
             raise ConfigurationError(
                 f"{folder} was not pulled yet",
                 hint=f"pull it first: resourcesync pull https://HOST/ {quoted(folder, 'DIR')}",
             )
-        self._mapping = mapping
 
     def at(self, path: str) -> Copy | None:
         """Return the copy at a path in the mirror's folder."""
         with mirror_home.open_state(self._folder) as state:
-            uri = owner_of(state, self._mapping, path)
+            uri = owner_of(state, path)
             return None if uri is None else state.copy(uri)
 
     def file_at(self, tail: str) -> str | None:

@@ -11,7 +11,7 @@ from msgspec import structs
 
 from resourcesync.app.configured_mirrors import MirrorConfiguration, values_of
 from resourcesync.app.configured_pulls import PullTarget, TargetResolver
-from resourcesync.destination.audits.fixity import AuditRolling
+from resourcesync.destination.audits.sampling import AuditRolling
 from resourcesync.errors import ConfigurationError, ResourceSyncError
 from resourcesync.model.settings import AuditMethod
 from resourcesync.settings import environment

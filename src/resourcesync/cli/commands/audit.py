@@ -27,7 +27,7 @@ from resourcesync.model.settings import AuditMethod
 from resourcesync.settings.mirror import Network
 
 if TYPE_CHECKING:
-    from resourcesync.destination.audits.fixity import AuditRolling
+    from resourcesync.destination.audits.sampling import AuditRolling
 
 _Write = Callable[[Mapping[str, object]], None]
 _FINDING_KINDS: Final = {
@@ -114,7 +114,7 @@ def _rolling(values: Mapping[str, Any]) -> "AuditRolling | None":
         raise click.UsageError("--sample must be a share of the files, such as 15%")
     if not (sample or values["oldest_first"] or seconds is not None):
         return None
-    from resourcesync.destination.audits.fixity import AuditRolling  # noqa: PLC0415 - help stays quick
+    from resourcesync.destination.audits.sampling import AuditRolling  # noqa: PLC0415 - help stays quick
 
     return AuditRolling(
         share=1.0 if sample is None else min(sample.percent / 100, 1.0),

@@ -12,6 +12,7 @@ from resourcesync.cli import options
 from resourcesync.cli.csv_lines import CsvLines, write_text
 from resourcesync.cli.options import MirrorArgument, SectionedCommand, mirror_argument, option
 from resourcesync.cli.output import CommandOutcome, Job, OutputOptions, Screen, TextLine
+from resourcesync.destination.path_assignment import owner_of
 from resourcesync.mirror_state import rows
 from resourcesync.mirror_state.database import SqliteMirrorState
 from resourcesync.model.formatting import count, moment
@@ -177,6 +178,6 @@ def _write_path(change: rows.LoggedChange, *, there: bool, state: SqliteMirrorSt
         path = change.path if copy is not None and copy.path == change.path else ""
     else:
         path = change.path if change.kind == "deleted" else change.was
-        path = "" if path and app.mirror_changes.owner_at(state, path) else path
+        path = "" if path and owner_of(state, path) else path
     if path:
         write_text(f"{path}\0")

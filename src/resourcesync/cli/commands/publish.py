@@ -173,7 +173,6 @@ def _notification_job(
 
 
 def _check_dumps(values: Mapping[str, Any], given: frozenset[str]) -> None:
-    """Refuse to request packages where none are made; those of a table are left out there."""
     for name in ("watch", "dry_run"):
         if "dumps" in given and values[name]:
             raise ConfigurationError(f"--dumps and --{name.replace('_', '-')} exclude each other")
@@ -217,7 +216,6 @@ def _check_all(
 
 
 def _job_of_all(sources: ConfiguredSources, values: dict[str, Any], given: frozenset[str]) -> Job:
-    """Return the job that publishes every source; the others go on after a failure."""
 
     def publish(name: str, screen: Screen) -> CommandOutcome:
         tree, settings = _resolve_target(name, values, sources, given)

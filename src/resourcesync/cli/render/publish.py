@@ -119,7 +119,6 @@ def conclude(
 
 
 def _left_lines(done: "PublicationResult") -> Iterator[TextLine]:
-    """Yield the lines of what could not be published, also for ``-q``: cron mails them."""
     scan = done.scan
     if done.mended:
         rows = formatting.counted(done.mended, "row")

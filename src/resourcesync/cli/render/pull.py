@@ -419,7 +419,6 @@ def _changes(report: RunReport) -> str:
 
 
 def _right_of(report: RunReport) -> str:
-    """Return how many are in the mirror as listed, of those that are listed or to be deleted."""
     least = "at least " if report.faults.gap or report.faults.unread else ""
     wanted = formatting.count(report.listed.total + report.held)
     return f"{formatting.count(report.listed.right)} of {least}{wanted}"

@@ -156,7 +156,6 @@ class _WatchService:
             raise StateError(f"the loop is stuck for {late:.0f} s")
 
     def _subscribe(self, mirror: WatchedMirror) -> None:
-        """Follow the channels of a mirror's Source; it is polled in any case."""
         push, name = self._view.push, mirror.target.name
         if push is None or not mirror.wanted.accepts_hints:
             return

@@ -20,6 +20,7 @@ from resourcesync.destination.audits.reports import (
     AuditReport,
     FindingKind,
 )
+from resourcesync.destination.audits.sampling import AuditRolling
 from resourcesync.destination.baseline import Baseline
 from resourcesync.destination.cursor import Phase
 from resourcesync.destination.external_sort import PairSorter
@@ -84,9 +85,7 @@ class Audit:
         self._has_unavailable = any(count_unavailable(pull.state.pending_counts(), pull.sync_state))
         self._suspects = fixity.SuspectMarker(pull, offline=False)
 
-    def run(
-        self, run: str, *, offline: bool, rolling: fixity.AuditRolling | None = None
-    ) -> AuditReport:
+    def run(self, run: str, *, offline: bool, rolling: AuditRolling | None = None) -> AuditReport:
         """Compare and count."""
         self._is_offline = offline
         self._suspects = fixity.SuspectMarker(
@@ -125,13 +124,11 @@ class Audit:
             has_gap=self._has_gap or _lacks_changes(sync_state, offline=offline),
         )
 
-    def _check_fixity(
-        self, run: str, rolling: fixity.AuditRolling | None
-    ) -> fixity.FixityResult | None:
+    def _check_fixity(self, run: str, rolling: AuditRolling | None) -> fixity.FixityResult | None:
         if rolling is None and self._method not in {"remote", "origin"}:
             return None
         proven = fixity.FixityChecker(self._pull, self._method, run, self._suspects).check(
-            rolling or fixity.AuditRolling()
+            rolling or AuditRolling()
         )
         self._failed_checks, self._counts.read_bytes = proven.failed, proven.read_bytes
         self._is_served = self._method == "remote" and rolling is None and not proven.stopped
@@ -193,7 +190,6 @@ class Audit:
     def _read_copies(
         self, differences: Iterator[Difference[planner.ListedEntry, Copy]], inspector: CopyInspector
     ) -> Iterator[Difference[planner.ListedEntry, Copy]]:
-        """Read the copies; from here on, those are the same whose bytes are the same, too."""
         cancel, counts = self._pull.dependencies.cancel, self._counts
         while group := list(islice(differences, _READ_AHEAD)):
             cancel.raise_if_cancelled()
@@ -380,7 +376,6 @@ class Audit:
             self._check_against_state(copy._replace(digests=format_digests(digests)), row)
 
     def _find_foreign_files(self) -> None:
-        """Count files that no pull fetched; they are reported, never touched."""
         if not self._finds_foreign:
             return
         copies = self._pull.dependencies.copies

@@ -261,9 +261,9 @@ def _uri_at_source(pull: SyncSession, name: str) -> str:
 
 def _uris_of(pull: SyncSession, name: str) -> list[str]:
     if "://" not in name:
-        mapping, path = pull.selection.mapping, _relative_path(name)
-        owner = owner_of(pull.state, mapping, path)
-        return [owner] if owner else [*uris_at(mapping, path), name]
+        path = _relative_path(name)
+        owner = owner_of(pull.state, path)
+        return [owner] if owner else [*uris_at(pull.selection.mapping, path), name]
     try:
         return [normalise(pull.selection.mirror_uri(percent_encode(name)))]
     except OutOfScopeError:

@@ -1,14 +1,11 @@
 """Fixity checks: an audit's verification of copies, and the suspect mark of those that fail.
 
 Only the mirror's state is written, never a copy. A suspect copy equals nothing that is listed, so
-every later run fetches it again; its file then goes to quarantine. A rolling audit verifies some
-copies, longest ago first, within a time limit.
+every later run fetches it again; its file then goes to quarantine.
 """
 
-import zlib
 from collections.abc import Iterable, Iterator
 from itertools import islice
-from math import ceil
 from typing import Final, NamedTuple, Protocol
 
 import msgspec
@@ -16,11 +13,12 @@ import msgspec
 from resourcesync import ports
 from resourcesync.destination import pending_tasks, planner
 from resourcesync.destination.audits.reports import FindingKind
+from resourcesync.destination.audits.sampling import AuditRolling, chosen_copies
 from resourcesync.destination.held_deletion_probes import exists, probe_all
 from resourcesync.destination.pull_session import SyncSession
 from resourcesync.destination.transfers.derived_bytes import decode_staged
 from resourcesync.destination.transfers.verification import check_installed, verify_bytes
-from resourcesync.errors import BadResponseError, ConfigurationError, StorageError
+from resourcesync.errors import BadResponseError, StorageError
 from resourcesync.merge_join import Created, Deleted, Same, Updated, compare
 from resourcesync.mirror_state.database import SqliteMirrorState
 from resourcesync.mirror_state.rows import (
@@ -193,32 +191,6 @@ def never_same(copy: Copy, row: planner.ListedEntry | Pending) -> bool:
 
 
 _MAX_FAILED: Final = 100_000
-_HASH_RANGE: Final = 1 << 32
-
-
-class AuditRolling(msgspec.Struct, frozen=True, kw_only=True):
-    """Selection of the copies to verify.
-
-    Attributes:
-        share: Share of the copies, more than 0 and at most 1.
-        oldest_first: Those verified longest ago; else a random sample.
-        seconds: Time limit; ``None``: none.
-
-    Raises:
-        ConfigurationError: A value is none of these.
-    """
-
-    share: float = 1.0
-    oldest_first: bool = False
-    seconds: float | None = None
-
-    def __post_init__(self) -> None:
-        if not 0 < self.share <= 1:
-            raise ConfigurationError(
-                f"share={self.share!r:.200} must be a number above 0 and at most 1", hint="use 0.1"
-            )
-        if self.seconds is not None and self.seconds < 0:
-            raise ConfigurationError(f"seconds={self.seconds!r:.200} must not be less than 0")
 
 
 class FailedCheck(NamedTuple):
@@ -261,7 +233,7 @@ class FixityChecker:
         """Verify the selected copies."""
         clock, proven = self._pull.dependencies.clock, self._result
         began = clock.monotonic()
-        chosen = self._sample(rolling)
+        chosen = chosen_copies(self._pull.state, rolling, self._run)
         with self._pull.dependencies.copies.inspect() as look:
             while group := list(islice(chosen, _GROUP)):
                 self._check_group(group, look)
@@ -278,20 +250,6 @@ class FixityChecker:
         first = next(self._pull.state.oldest_proofs(), None)
         proven.oldest = None if first is None else first[1]
         return proven
-
-    def _sample(self, rolling: AuditRolling) -> Iterator[Copy]:
-        state = self._pull.state
-        if not rolling.oldest_first:
-            limit = int(rolling.share * _HASH_RANGE)
-            for copy in state.copies():
-                if zlib.crc32(f"{self._run} {copy.uri}".encode()) < limit:
-                    yield copy
-            return
-        number = ceil(state.count() * rolling.share)
-        for uri, _ in islice(state.oldest_proofs(), number):
-            found = state.copy(uri)
-            if found is not None:
-                yield found
 
     def _check_group(self, group: list[Copy], look: ports.CopyInspector) -> None:
         proven = self._result
@@ -391,7 +349,6 @@ def check_file(
 def _check_by_stat(
     copy: Copy, look: ports.CopyInspector, suspects: SuspectMarker, counts: ReadBytes
 ) -> FailedCheck | None:
-    """Compare size and time of a copy's file; read it if these differ."""
     try:
         sound = check_installed(copy, look)
     except StorageError as error:

@@ -14,8 +14,8 @@ import msgspec
 from msgspec.structs import replace
 
 from resourcesync import errors
-from resourcesync.destination.changes import gaps
-from resourcesync.destination.changes.gaps import shares
+from resourcesync.destination.changes import intervals
+from resourcesync.destination.changes.intervals import shares
 from resourcesync.destination.changes.scan import ChangeListScan, Reading
 from resourcesync.destination.external_sort import ExternalSorter
 from resourcesync.destination.lists.list_documents import (
@@ -31,7 +31,7 @@ from resourcesync.discovery.document_fetcher import DocumentFetcher, FetchedDocu
 from resourcesync.mirror_state.database import SqliteMirrorState
 from resourcesync.mirror_state.rows import ProcessedDocument
 from resourcesync.model.entries import Change
-from resourcesync.model.timestamps import DAY, known_microseconds, to_microseconds
+from resourcesync.model.timestamps import known_microseconds, to_microseconds
 from resourcesync.model.vocabulary import Capability, Relation
 from resourcesync.ports import CancelToken
 
@@ -62,7 +62,7 @@ class ChangeListReader(msgspec.Struct, kw_only=True):
     packages: "Callable[[], DumpPackages] | None" = None
     packed: set[str] = msgspec.field(default_factory=set)
     archive: str = ""
-    positions: gaps.ListPositions = gaps.ListPositions()
+    positions: intervals.ListPositions = intervals.ListPositions()
     archived: "dict[str, DumpPackage]" = {}
 
     def bypassing_caches(self) -> "ChangeListReader":
@@ -74,10 +74,10 @@ class ChangeListReader(msgspec.Struct, kw_only=True):
     def read(
         self,
         uri: str,
-        start: gaps.ReadingStart,
+        start: intervals.ReadingStart,
         state: SqliteMirrorState | None,
-        is_proven: Callable[[gaps.ChangeHistory], bool],
-    ) -> gaps.ChangeHistory:
+        is_proven: Callable[[intervals.ChangeHistory], bool],
+    ) -> intervals.ChangeHistory:
         """Read what is new in the Change List at ``uri``, or in the lists of its index.
 
         Lists that do not continue what was processed may be old copies: they are read again past
@@ -104,19 +104,21 @@ class ChangeListReader(msgspec.Struct, kw_only=True):
             stack.pop_all()
         return history
 
-    def read_since(self, uri: str, at: int, positions: gaps.ListPositions) -> gaps.ChangeHistory:
+    def read_since(
+        self, uri: str, at: int, positions: intervals.ListPositions
+    ) -> intervals.ChangeHistory:
         """Read the changes since a Resource List, past all caches.
 
         Nothing would show that the lists are stale copies: no change time that counts, and no list
         read before.
         """
-        start = gaps.ReadingStart(checkpoint=at, list_clock=at, is_resource_list=True)
+        start = intervals.ReadingStart(checkpoint=at, list_clock=at, is_resource_list=True)
         fresh = replace(self.bypassing_caches(), positions=positions)
         return fresh.read(uri, start, None, _reaches_back)
 
     def _read_again(
-        self, uri: str, start: gaps.ReadingStart, state: SqliteMirrorState | None, archive: str
-    ) -> gaps.ChangeHistory | None:
+        self, uri: str, start: intervals.ReadingStart, state: SqliteMirrorState | None, archive: str
+    ) -> intervals.ChangeHistory | None:
         reader = self.bypassing_caches()
         if not archive:
             return reader.read_consistent(uri, start, state)
@@ -126,7 +128,7 @@ class ChangeListReader(msgspec.Struct, kw_only=True):
             _log.warning("cannot use the archive of Change Lists at %s: %s", archive, error)
             return None
 
-    def archived_spans(self, archive: str) -> list[gaps.ChangeListSpan]:
+    def archived_spans(self, archive: str) -> list[intervals.ChangeListSpan]:
         """Return the lists of an archive, or the packages of an archive of Change Dumps."""
         with fetch(self.documents, archive) as fetched:
             document = fetched.open()
@@ -142,10 +144,10 @@ class ChangeListReader(msgspec.Struct, kw_only=True):
     def read_consistent(
         self,
         uri: str,
-        start: gaps.ReadingStart,
+        start: intervals.ReadingStart,
         state: SqliteMirrorState | None,
-        archived: Sequence[gaps.ChangeListSpan] = (),
-    ) -> gaps.ChangeHistory:
+        archived: Sequence[intervals.ChangeListSpan] = (),
+    ) -> intervals.ChangeHistory:
         """Read the lists; again, past caches, where index and lists do not agree."""
         waits, reader = iter(_RETRY_DELAYS), self
         while True:
@@ -183,9 +185,9 @@ class ChangeListReader(msgspec.Struct, kw_only=True):
                     reading.documents.append(document_record(head))
                 return
             reading.archive = document.header.link(Relation.ARCHIVES) or ""
-            if not gaps.is_archive(document.header):
+            if not intervals.is_archive(document.header):
                 check_capability(document, Capability.CHANGE_LIST)
-            is_index, is_archive = document.header.is_index, gaps.is_archive(document.header)
+            is_index, is_archive = document.header.is_index, intervals.is_archive(document.header)
             if is_index or is_archive:
                 self._read_index(document, reading)
                 if not (is_index and is_archive):  # else its lists may grow while it stays the same
@@ -196,8 +198,8 @@ class ChangeListReader(msgspec.Struct, kw_only=True):
     def _read_one_list(
         self, head: FetchedDocument, document: "Document", reading: Reading, *, climbed: bool
     ) -> None:
-        span = gaps.span_of(head.uri, document.header)
-        reading.starts_in_time = gaps.chain([span], reading.start.list_clock).reaches_back
+        span = intervals.span_of(head.uri, document.header)
+        reading.starts_in_time = intervals.chain([span], reading.start.list_clock).reaches_back
         index = document.header.link(Relation.INDEX)
         if index is not None and not reading.starts_in_time and not climbed:
             self._read_head(index, reading, climbed=True)
@@ -209,7 +211,7 @@ class ChangeListReader(msgspec.Struct, kw_only=True):
         else:
             self._read_list(head, span, reading)
 
-    def _read_windows(self, spans: list[gaps.ChangeListSpan], reading: Reading) -> None:
+    def _read_windows(self, spans: list[intervals.ChangeListSpan], reading: Reading) -> None:
         """Read lists without intervals, from the newest one that has the changes processed last."""
         first = len(spans) - 1
         for number in range(len(spans) - 1, -1, -1):
@@ -239,26 +241,29 @@ class ChangeListReader(msgspec.Struct, kw_only=True):
                     continue
                 document = fetched.open()
                 check_list(document, Capability.CHANGE_LIST)
-                span = gaps.span_of(uri, document.header)
+                span = intervals.span_of(uri, document.header)
                 reading.is_outdated |= span.until is not None  # the index calls it open
                 self._read_list(fetched, span, reading)
-                reading.starts_in_time &= gaps.chain([span], reading.start.list_clock).reaches_back
+                reading.starts_in_time &= intervals.chain(
+                    [span], reading.start.list_clock
+                ).reaches_back
 
     def _read_index(self, index: "Document", reading: Reading) -> None:
-        if gaps.is_archive(index.header):
+        if intervals.is_archive(index.header):
             spans = _in_time_order(self.documents, _archived_lists(self.documents, index))
         else:
-            spans = [gaps.announced_span(*item) for item in parts_of(index).items()]
+            spans = [intervals.announced_span(*item) for item in parts_of(index).items()]
         spans = _merge_spans(reading.archived, spans, self.selection)
         if len(spans) > 1 and (
-            not gaps.is_archive(index.header) or self._with_own_interval(spans[0]).from_ is not None
+            not intervals.is_archive(index.header)
+            or self._with_own_interval(spans[0]).from_ is not None
         ):  # archives of drafts give no times, nor do their lists: then each is read once
             spans = [self._with_own_interval(span) for span in spans]
         self._read_chain(spans, self._get_list, reading)
-        if gaps.is_archive(index.header):  # its lists are closed, except perhaps the last
+        if intervals.is_archive(index.header):  # its lists are closed, except perhaps the last
             reading.close_all_but_last()
 
-    def _with_own_interval(self, span: gaps.ChangeListSpan) -> gaps.ChangeListSpan:
+    def _with_own_interval(self, span: intervals.ChangeListSpan) -> intervals.ChangeListSpan:
         """Return a list with its own interval, where its index does not give its start.
 
         Without times its order is unknown: an index may have the newest list first.
@@ -266,7 +271,7 @@ class ChangeListReader(msgspec.Struct, kw_only=True):
         if span.from_ is not None:
             return span
         with self._get_list(span.uri) as fetched:
-            own = gaps.span_of(span.uri, fetched.open().header)
+            own = intervals.span_of(span.uri, fetched.open().header)
         # The list is read again in its turn, and must be the same then.
         return replace(own, announced=own.from_ is not None)
 
@@ -289,12 +294,12 @@ class ChangeListReader(msgspec.Struct, kw_only=True):
 
     def _read_chain(
         self,
-        spans: list[gaps.ChangeListSpan],
+        spans: list[intervals.ChangeListSpan],
         get: Callable[[str], FetchedDocument],
         reading: Reading,
     ) -> None:
         through = reading.start.list_clock
-        lists = gaps.chain(spans, through)
+        lists = intervals.chain(spans, through)
         reading.starts_in_time, reading.is_contiguous = lists.starts_in_time, lists.is_contiguous
         end, first = None, True
         for announced in lists.lists:
@@ -304,9 +309,13 @@ class ChangeListReader(msgspec.Struct, kw_only=True):
                 first, end = False, announced.until
                 continue
             with get(announced.uri) as fetched:
-                span = self._effective_span(announced, fetched.open(), reading)
+                now = to_microseconds(self.cancel.clock.now())
+                span, is_provisional = intervals.effective_span(
+                    announced, fetched.open().header, now
+                )
+                reading.is_outdated |= is_provisional  # the index must be read again next time
                 if first:  # an index need not give intervals, but each list does
-                    reading.starts_in_time &= gaps.chain([span], through).reaches_back
+                    reading.starts_in_time &= intervals.chain([span], through).reaches_back
                 elif end is not None and (span.from_ or 0) > max(end, through):
                     reading.is_contiguous = False
                     return
@@ -315,29 +324,10 @@ class ChangeListReader(msgspec.Struct, kw_only=True):
                 self._read_list(fetched, span, reading, ended)
             first, end = False, span.until
 
-    def _effective_span(
-        self, announced: gaps.ChangeListSpan, listed: "Document", reading: Reading
-    ) -> gaps.ChangeListSpan:
-        """Return the interval of a list: its own, else the one that its index gives.
-
-        Some Sources write the interval into the index only, and end the last list at the moment of
-        the request. So an end that only the index gives counts a day later: by then it is final,
-        whatever the clock of the Source. Until then the list may grow.
-        """
-        own = gaps.span_of(announced.uri, listed.header)
-        if not announced.announced or own.from_ is not None or own.until is not None:
-            gaps.check_announced(announced, listed.header)
-            return own
-        a_day_ago = to_microseconds(self.cancel.clock.now()) - DAY
-        if announced.until is None or announced.until <= a_day_ago:
-            return announced
-        reading.is_outdated = True  # the index must be read again next time
-        return replace(announced, until=None)
-
     def _read_list(
         self,
         fetched: FetchedDocument,
-        span: gaps.ChangeListSpan,
+        span: intervals.ChangeListSpan,
         reading: Reading,
         ended: int | None = None,
     ) -> None:
@@ -354,7 +344,7 @@ class ChangeListReader(msgspec.Struct, kw_only=True):
     def _scan(
         self,
         fetched: FetchedDocument,
-        span: gaps.ChangeListSpan,
+        span: intervals.ChangeListSpan,
         reading: Reading,
         ended: int | None = None,
     ) -> ChangeListScan:
@@ -370,7 +360,7 @@ class ChangeListReader(msgspec.Struct, kw_only=True):
         )
 
 
-def _reaches_back(history: gaps.ChangeHistory) -> bool:
+def _reaches_back(history: intervals.ChangeHistory) -> bool:
     return history.reaches_back
 
 
@@ -378,7 +368,9 @@ def _index_record(record: ProcessedDocument, reading: Reading) -> ProcessedDocum
     return record._replace(etag="", last_modified="") if reading.is_outdated else record
 
 
-def _processed_record(announced: gaps.ChangeListSpan, reading: Reading) -> ProcessedDocument | None:
+def _processed_record(
+    announced: intervals.ChangeListSpan, reading: Reading
+) -> ProcessedDocument | None:
     """Return the record of a list that was processed and is still the same.
 
     A package is if its dump describes it as before. Changes in a closed list are checked elsewhere.
@@ -392,10 +384,10 @@ def _processed_record(announced: gaps.ChangeListSpan, reading: Reading) -> Proce
 
 
 def _merge_spans(
-    archived_spans: Iterable[gaps.ChangeListSpan],
-    present: Iterable[gaps.ChangeListSpan],
+    archived_spans: Iterable[intervals.ChangeListSpan],
+    present: Iterable[intervals.ChangeListSpan],
     selection: ResourceSelection,
-) -> list[gaps.ChangeListSpan]:
+) -> list[intervals.ChangeListSpan]:
     """Return archived and present lists, each once, as it is now.
 
     A list at two addresses, since its Source moved to TLS, counts once: read again after its
@@ -409,13 +401,12 @@ def _merge_spans(
 def _package_spans(
     packages: "Iterable[DumpPackage]",
     known_as: Callable[[str], ProcessedDocument | None] = lambda _: None,
-) -> list[gaps.ChangeListSpan]:
-    """Return the intervals of packages: as the dump gives them, or as they were read before."""
-    spans: list[gaps.ChangeListSpan] = []
+) -> list[intervals.ChangeListSpan]:
+    spans: list[intervals.ChangeListSpan] = []
     begun = 0
     for offered in packages:
         from_, until = offered.entry.from_, offered.entry.until
-        span = gaps.ChangeListSpan(
+        span = intervals.ChangeListSpan(
             uri=offered.uri,
             from_=known_microseconds(from_),
             until=known_microseconds(until),
@@ -434,13 +425,15 @@ def _package_spans(
 _MAX_ARCHIVED: Final = 50_000
 
 
-def _archived_lists(documents: DocumentFetcher, archive: "Document") -> list[gaps.ChangeListSpan]:
+def _archived_lists(
+    documents: DocumentFetcher, archive: "Document"
+) -> list[intervals.ChangeListSpan]:
     """Return the Change Lists of an archive, in its order, each once (Archives §5).
 
     Drafts before 0.9 have nothing else: there the Capability List offers the archive, which takes
     the place of the index.
     """
-    spans: dict[str, gaps.ChangeListSpan] = {}
+    spans: dict[str, intervals.ChangeListSpan] = {}
     for span in _read_archive(documents, archive):
         spans.setdefault(span.uri, span)
         if len(spans) > _MAX_ARCHIVED:
@@ -448,7 +441,9 @@ def _archived_lists(documents: DocumentFetcher, archive: "Document") -> list[gap
     return list(spans.values())
 
 
-def _read_archive(documents: DocumentFetcher, archive: "Document") -> Iterator[gaps.ChangeListSpan]:
+def _read_archive(
+    documents: DocumentFetcher, archive: "Document"
+) -> Iterator[intervals.ChangeListSpan]:
     """Yield the Change Lists of an open archive, or of the parts of its index.
 
     Drafts write ``sitemapindex`` for an archive: then its parts are Change Lists, as the first one
@@ -456,7 +451,7 @@ def _read_archive(documents: DocumentFetcher, archive: "Document") -> Iterator[g
     """
     check_capability(archive, Capability.CHANGE_LIST_ARCHIVE)
     parts = parts_of(archive)
-    spans = (gaps.announced_span(*item) for item in parts.items())
+    spans = (intervals.announced_span(*item) for item in parts.items())
     if not archive.header.is_index:
         yield from spans
         return
@@ -471,8 +466,8 @@ def _read_archive(documents: DocumentFetcher, archive: "Document") -> Iterator[g
 
 
 def _in_time_order(
-    documents: DocumentFetcher, spans: list[gaps.ChangeListSpan]
-) -> list[gaps.ChangeListSpan]:
+    documents: DocumentFetcher, spans: list[intervals.ChangeListSpan]
+) -> list[intervals.ChangeListSpan]:
     """Return the lists of an archive in time order, where no intervals are given.
 
     Their changes may have times all the same: if those of the first list are later than those of
@@ -484,7 +479,7 @@ def _in_time_order(
     return spans[::-1] if first is not None and last is not None and first > last else spans
 
 
-def _first_time(documents: DocumentFetcher, span: gaps.ChangeListSpan) -> datetime | None:
+def _first_time(documents: DocumentFetcher, span: intervals.ChangeListSpan) -> datetime | None:
     with fetch(documents, span.uri) as fetched:
         document = fetched.open()
         if document.header.from_ is not None:

@@ -1,4 +1,4 @@
-"""Scan of Change Lists: which of their changes are new, and how far they move T (§12)."""
+"""Scan of Change Lists (§12): whether they begin as processed, what is new, how far they move T."""
 
 import sys
 from collections.abc import Container, Iterator, Sequence
@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 from msgspec.structs import replace
 
-from resourcesync.destination.changes import gaps
-from resourcesync.destination.changes.gaps import has_own_time
+from resourcesync.destination.changes import intervals
+from resourcesync.destination.changes.intervals import has_own_time
 from resourcesync.destination.external_sort import ExternalSorter
 from resourcesync.destination.lists.resource_reader import document_record
 from resourcesync.destination.lists.selection import ResourceSelection
@@ -24,7 +24,7 @@ from resourcesync.model.vocabulary import ChangeKind
 if TYPE_CHECKING:
     from resourcesync.documents.reader import Document
 
-_NO_POSITIONS: Final = gaps.ListPositions()
+_NO_POSITIONS: Final = intervals.ListPositions()
 
 
 class Reading:
@@ -33,9 +33,9 @@ class Reading:
     def __init__(
         self,
         head: str,
-        start: gaps.ReadingStart,
+        start: intervals.ReadingStart,
         sorter: ExternalSorter[ListedEntry],
-        archived: Sequence[gaps.ChangeListSpan] = (),
+        archived: Sequence[intervals.ChangeListSpan] = (),
         state: SqliteMirrorState | None = None,
     ) -> None:
         self._state = state
@@ -46,27 +46,27 @@ class Reading:
         self.checkpoint = start.checkpoint
         self.list_clock = start.list_clock
         self.reported: int | None = None
-        self.lists: list[gaps.ReadList] = []
+        self.lists: list[intervals.ReadList] = []
         self.starts_in_time = self.is_contiguous = True
         self.change_count = 0
         self.documents: list[ProcessedDocument] = []
-        self.last_changes = gaps.LastChanges(start.last_changes)
+        self.last_changes = intervals.LastChanges(start.last_changes)
         self.is_resource_clock_ahead = start.is_resource_clock_ahead
         self.has_undated = self.is_outdated = False
         self.is_unchanged_head = self.is_of_dump = False
         self.archive = ""
-        self.window: gaps.Window | None = None
+        self.window: intervals.Window | None = None
         self.is_continuous = True
         self.is_older = self.may_be_old = False
 
-    def history(self) -> gaps.ChangeHistory:
+    def history(self) -> intervals.ChangeHistory:
         """Return what was read."""
         fields: dict[str, Any] = {
-            name: getattr(self, name, None) for name in gaps.ChangeHistory.__struct_fields__
+            name: getattr(self, name, None) for name in intervals.ChangeHistory.__struct_fields__
         }
         fields |= {"lists": tuple(self.lists), "documents": tuple(self.documents)}
         fields["last_changes"] = self.last_changes.recent
-        return gaps.ChangeHistory(**fields | {"has_last_change": self.last_changes.has_last})
+        return intervals.ChangeHistory(**fields | {"has_last_change": self.last_changes.has_last})
 
     def known(self, uri: str, from_: int | None = None) -> ProcessedDocument | None:
         """Return the record of a document that an earlier pull processed."""
@@ -74,7 +74,7 @@ class Reading:
 
     def add_processed(self, record: ProcessedDocument) -> None:
         """Add a list that was processed and is the same now."""
-        self.lists.append(gaps.ReadList(record, record))
+        self.lists.append(intervals.ReadList(record, record))
         self.report(record.until)
 
     def close_all_but_last(self) -> None:
@@ -88,7 +88,7 @@ class Reading:
         if moment is not None:
             self.reported = max(moment, self.reported or moment)
 
-    def follows(self, span: gaps.ChangeListSpan) -> bool:
+    def follows(self, span: intervals.ChangeListSpan) -> bool:
         """True if all changes of an unknown list are new: it stands behind processed ones."""
         ends = {done.until for done in self.start.processed if done.until is not None}
         if span.from_ is not None and span.from_ in ends:
@@ -109,13 +109,13 @@ class ChangeListScan:
     def __init__(  # noqa: PLR0913 - what a list is read with
         self,
         fetched: FetchedDocument,
-        span: gaps.ChangeListSpan,
+        span: intervals.ChangeListSpan,
         reading: Reading,
         *,
         selection: ResourceSelection,
         now: int,
         ended: int | None = None,
-        positions: gaps.ListPositions = _NO_POSITIONS,
+        positions: intervals.ListPositions = _NO_POSITIONS,
     ) -> None:
         self._fetched = fetched
         self._span = span
@@ -125,8 +125,8 @@ class ChangeListScan:
         self._ended = ended
         self._positions = positions
         self._position_at_list = positions.position_of(span)
-        self._prefix = gaps.ListPrefix(selection.mirror_uri)
-        self._latest = gaps.LatestChangeTime(reading.start.list_clock, now)
+        self._prefix = intervals.ListPrefix(selection.mirror_uri)
+        self._latest = intervals.LatestChangeTime(reading.start.list_clock, now)
         self._known = 0
         self._old_count: int | None = None
         self._processed: Container[int] | None = None
@@ -159,14 +159,14 @@ class ChangeListScan:
         )
         reading.documents.append(record)
         has_news = reading.change_count > count and not begins
-        reading.lists.append(gaps.ReadList(record, seen, is_intact, has_news))
+        reading.lists.append(intervals.ReadList(record, seen, is_intact, has_news))
 
     def read_window(self, *, follows: bool = False) -> None:
         """Collect the new changes of a list that gives no interval."""
         reading, start = self._reading, self._reading.start
         listed = list(self.listed_changes())
         order: Sequence[int] = range(len(listed))
-        newest_first = gaps.is_newest_first(listed, start.window)
+        newest_first = intervals.is_newest_first(listed, start.window)
         if newest_first:
             order = order[::-1]
         ordered = [listed[position] for position in order]
@@ -180,28 +180,28 @@ class ChangeListScan:
             earliest = min((time for time in own if time is not None), default=None)
             reading.is_continuous = earliest is not None and earliest <= start.list_clock
         else:
-            found = gaps.continuation(ordered, start.window, start.list_clock)
+            found = intervals.continuation(ordered, start.window, start.list_clock)
             reading.is_continuous, news, reading.is_older = found
             news = range(len(ordered)) if start.is_beginning else news
         reading.has_undated |= any(not ordered[number].is_own for number in news)
-        reading.window = gaps.window_of(ordered, newest_first=newest_first)
+        reading.window = intervals.window_of(ordered, newest_first=newest_first)
         self._add_news([order[number] for number in news], in_order=newest_first is not None)
         self._advance()
         record = document_record(self._fetched)._replace(
             until=self._span.until, entries=self._prefix.entries, prefix=self._prefix.hexdigest()
         )
         reading.documents.append(record)
-        reading.lists.append(gaps.ReadList(record, None, has_news=bool(news)))
+        reading.lists.append(intervals.ReadList(record, None, has_news=bool(news)))
 
-    def _position_in(self, listed: Sequence[gaps.ChangeMark]) -> int | None:
+    def _position_in(self, listed: Sequence[intervals.ChangeMark]) -> int | None:
         known = self._positions.first_window
-        return self._position_at_list if known is None or gaps.shares(listed, known) else None
+        return self._position_at_list if known is None or intervals.shares(listed, known) else None
 
-    def listed_changes(self) -> Iterator[gaps.ChangeMark]:
+    def listed_changes(self) -> Iterator[intervals.ChangeMark]:
         """Yield the changes of the list, in its order, as far as continuity depends on them."""
         latest = max(self._now, self._reading.start.list_clock) + DAY
         for change in changes_of(self._fetched.open()):
-            yield gaps.mark_of(gaps.without_borrowed_time(change, self._span), latest)
+            yield intervals.mark_of(intervals.without_borrowed_time(change, self._span), latest)
 
     def _add_news(self, positions: Sequence[int], *, in_order: bool) -> None:
         reading, start, wanted = self._reading, self._reading.start, set(positions)
@@ -226,22 +226,25 @@ class ChangeListScan:
     def _record(self, listed: Change) -> Change:
         self._prefix.add(listed)
         self._reading.last_changes.add(listed, self._span.from_)
-        change = gaps.without_borrowed_time(listed, self._span)
+        change = intervals.without_borrowed_time(listed, self._span)
         self._latest.add(change)
         return change
 
     def _advance(self) -> None:
-        """Advance T: by times of changes and the end of the list, and by its start."""
         reading, span, latest, now = self._reading, self._span, self._latest, self._now
         if not (reading.starts_in_time and reading.is_contiguous) and span.from_ is not None:
             # The gap lies before this list; from its start on everything is known.
-            reading.checkpoint = gaps.advance_checkpoint(
+            reading.checkpoint = intervals.advance_checkpoint(
                 reading.checkpoint, until=span.from_, last=None, now=now
             )
         last, begun = latest.change_time, span.from_
         if last is None and begun is not None:
-            last = begun if gaps.is_plausible(begun, through=reading.list_clock, now=now) else None
-        reading.list_clock = gaps.advance_checkpoint(
+            last = (
+                begun
+                if intervals.is_plausible(begun, through=reading.list_clock, now=now)
+                else None
+            )
+        reading.list_clock = intervals.advance_checkpoint(
             reading.list_clock, until=span.until, last=last, now=now
         )
         for moment in (span.from_, span.until, latest.reported):
@@ -250,7 +253,7 @@ class ChangeListScan:
         refusals = self._selection.refusals
         refusals.ahead = latest.ahead or refusals.ahead
         moved = latest.change_time if reading.is_resource_clock_ahead else latest.moment
-        reading.checkpoint = gaps.advance_checkpoint(
+        reading.checkpoint = intervals.advance_checkpoint(
             reading.checkpoint, until=span.until, last=moved, now=now
         )
 
@@ -274,7 +277,7 @@ class ChangeListScan:
             if is_over:  # the Resource List has all of it
                 continue
             if is_new:
-                reading.has_undated |= gaps.is_undated(change, begin)
+                reading.has_undated |= intervals.is_undated(change, begin)
             elif not self._accept_by_time(change, position):
                 continue
             reading.change_count += 1
@@ -290,8 +293,8 @@ class ChangeListScan:
         reading = self._reading
         begin = reading.start.new_since
         is_late = self._is_late(position)
-        is_open = gaps.is_undated(change, begin)
-        if not (reading.has_undated or is_late or is_open or gaps.is_since(change, begin)):
+        is_open = intervals.is_undated(change, begin)
+        if not (reading.has_undated or is_late or is_open or intervals.is_since(change, begin)):
             return False
         if is_open or not has_own_time(change):
             if not reading.has_undated and self._is_old(change, position):
@@ -310,7 +313,7 @@ class ChangeListScan:
         self._reading.may_be_old = True
         start = self._reading.start
         is_dated = start.is_resource_list and change.time is not None
-        is_older = is_dated and not gaps.is_since(change, start.new_since)
+        is_older = is_dated and not intervals.is_since(change, start.new_since)
         # Whatever is in the mirror came later; or a Resource List did, that is new to it.
         if change.kind is ChangeKind.DELETED or self._positions.stored is None:
             is_older = is_older or position in self._processed_positions()
@@ -326,9 +329,9 @@ class ChangeListScan:
         """
         start = self._reading.start
         if start.is_resource_list:
-            return not gaps.is_since(change, start.list_clock + 1)
+            return not intervals.is_since(change, start.list_clock + 1)
         at = start.resource_list_at
-        return at is not None and change.time is not None and not gaps.is_since(change, at)
+        return at is not None and change.time is not None and not intervals.is_since(change, at)
 
     def _processed_positions(self) -> Container[int]:
         """Return the positions of the changes on which the last pull acted; found once."""
@@ -347,8 +350,8 @@ class ChangeListScan:
         is_known = begin.entries < done.entries or is_same_prefix(begin, done)
         return done.entries if is_known else 0
 
-    def _beginning(self, entries: int) -> gaps.ListPrefix:
-        prefix = gaps.ListPrefix(self._selection.mirror_uri)
+    def _beginning(self, entries: int) -> intervals.ListPrefix:
+        prefix = intervals.ListPrefix(self._selection.mirror_uri)
         with self._reopened() as changes:
             for change in islice(changes, entries):
                 prefix.add(change)
@@ -370,31 +373,39 @@ class ChangeListScan:
         resource, is later: then its age is unknown, and the last change listed counts.
         """
         start = self._reading.start
-        if self._ended is not None and self._ended < start.list_clock - gaps.OVERLAP:
+        if self._ended is not None and self._ended < start.list_clock - intervals.OVERLAP:
             return True
-        return not gaps.is_since(change, start.new_since) and position < self._count_old_entries()
+        return (
+            not intervals.is_since(change, start.new_since) and position < self._count_old_entries()
+        )
 
     def _count_old_entries(self) -> int:
         """Return how many changes are older than T by their order; read once."""
         if self._old_count is None:
             with self._reopened() as changes:
-                timed = (gaps.without_borrowed_time(change, self._span) for change in changes)
-                self._old_count = gaps.count_old_entries(timed, self._reading.start.new_since)
+                timed = (intervals.without_borrowed_time(change, self._span) for change in changes)
+                self._old_count = intervals.count_old_entries(timed, self._reading.start.new_since)
         return self._old_count
 
 
-def is_same_prefix(prefix: gaps.ListPrefix, seen: ProcessedDocument) -> bool:
+def is_same_prefix(prefix: intervals.ListPrefix, seen: ProcessedDocument) -> bool:
     """True if a list begins with the changes that were processed."""
     return (prefix.entries, prefix.hexdigest()) == (seen.entries, seen.prefix)
 
 
-def _since_list(changes: Sequence[gaps.ChangeMark], at: int, before: int | None) -> Sequence[int]:
+def _since_list(
+    changes: Sequence[intervals.ChangeMark], at: int, before: int | None
+) -> Sequence[int]:
     news: list[int] = []
     ended: set[str] = set()
     for position in range(len(changes) - 1, -1, -1):
         change = changes[position]
         is_late = before is not None and position >= before
-        if change.own_time is not None and change.own_time < at - at % gaps.OVERLAP and not is_late:
+        if (
+            change.own_time is not None
+            and change.own_time < at - at % intervals.OVERLAP
+            and not is_late
+        ):
             ended.add(change.uri)  # what is listed before an old change of it is old, too
         elif change.own_time is not None or is_late or change.uri not in ended:
             news.append(position)

@@ -127,6 +127,11 @@ class CompleteReading(msgspec.Struct, frozen=True, kw_only=True):
     entries: int = 0
 
 
+def is_cut(moments: ListMoments, entries: int, before: CompleteReading) -> bool:
+    """True if a list was cut, or is being written: of the same moment, with fewer entries."""
+    return moments.at is not None and moments == before.moments and entries < before.entries
+
+
 def _rollback(subject: str, known: int, at: int) -> RollbackError:
     return RollbackError(
         f"{subject} older than the one already processed",

@@ -331,7 +331,6 @@ def _open_package(file: BinaryIO, offered: DumpPackage) -> "PackageReader":
 
 
 def _is_same_manifest(reader: "PackageReader", copied: FetchedDocument) -> bool:
-    """True if the separate copy of a manifest has the same bytes: then it need not be read."""
     copied.stream.seek(0)
     chunks = reader.manifest_chunks()
     return all(copied.stream.read(len(chunk)) == chunk for chunk in chunks) and (

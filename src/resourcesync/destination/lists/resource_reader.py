@@ -438,7 +438,6 @@ def _earliest(*times: int | None) -> int | None:
 
 
 def _versioned(row: ListedEntry, version: int) -> ListedEntry:
-    """Return a row with a version: if it has no other, the moment of its package."""
     return row._replace(lastmod=version) if not row.hash and row.lastmod is None else row
 
 

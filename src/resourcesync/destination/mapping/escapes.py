@@ -56,7 +56,6 @@ def decode_name(text: str) -> str:
 
 
 def _split_parts(text: str) -> list[str]:
-    """Return the parts of an encoded name, of at most 200 characters, cut outside escapes."""
     parts = []
     while len(text) > MAX_PART:
         cut = MAX_PART

@@ -191,7 +191,6 @@ class CommitBatch:
     def _fetch_task(
         self, listed: planner.ListedEntry, code: str, reason: str, tries: int
     ) -> rows.Pending:
-        """Return the fetch task of a failed resource; the report names the first of them."""
         is_failure = self._status_of(code) == "error"
         if is_failure and len(self.tally.failures) < _MAX_FAILURES:
             failing = Failing(uri=listed.uri, code=code, reason=reason, tries=tries)

@@ -56,7 +56,6 @@ class PresentFiles:
     def _use_duplicate(
         self, fetch: planner.Fetch, claims: Sequence[Digest], wait: Callable[[], bool]
     ) -> bool:
-        """Use the bytes of another copy, present or expected; return whether there is one."""
         listed = fetch.listed
         if listed.length is None or listed.length < LARGE:
             return False

@@ -1,4 +1,4 @@
-"""Transfer: fetch, verify and commit many resources at a time, in groups.
+"""Transfer: fetch, verify and commit many resources, each from its locations in turn.
 
 A group is made durable as a whole and then recorded in one transaction. After a kill in between,
 the next run finds the files in place and adopts those whose bytes are as listed. A patch is applied
@@ -210,7 +210,6 @@ class ResourceTransfer:
                     return
 
     def _requests(self, attempts: Iterator[FetchAttempt]) -> Iterator[FetchRequest]:
-        """Yield requests; those whose last location failed come first, so that few ever wait."""
         budget = self._budget
         while not (self._stop or budget.spent):
             attempt = self._retries.popleft() if self._retries else next(attempts, None)

@@ -1,4 +1,4 @@
-"""Verification: the length and the digests of received bytes, compared with the listed ones.
+"""Verification of received bytes by length and digests; and answers that many resources share.
 
 Where the list has no hash, the digests of the answer count (RFC 9530): they prove that the bytes
 arrived as the server has them, not that they are what the Source listed.

@@ -123,7 +123,6 @@ _ESCAPED: Final = 6
 
 
 def _length_and_text(part: _Part, header: Header) -> tuple[int, int]:
-    """Return the bytes of the contents of entries, and a bound for their bytes in the manifest."""
     if isinstance(part, ResourceRun):
         lengths = [length for length in part.lengths if length is not None]
         if len(lengths) < len(part):

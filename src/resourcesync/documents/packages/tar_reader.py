@@ -203,7 +203,6 @@ class TarContainer:
             pass  # a stream that stops before its end, or unpacks to too much, is noticed
 
     def _read_header(self, header: bytes, note: _TarExtension) -> _TarExtension:
-        """Read one member or one extension header; return the extensions of the next member."""
         kind = header[156:157]
         size = _number(header[124:136])
         if kind in b"xgLK" and kind:
@@ -254,7 +253,6 @@ class TarContainer:
         )
 
     def _records(self, data: bytes) -> dict[str, str]:
-        """Return the records of a pax header: ``LENGTH KEY=VALUE`` and a line feed."""
         found: dict[str, str] = {}
         while data:
             count, blank, _ = data[:8].partition(b" ")
@@ -319,7 +317,6 @@ def _has_checksum(header: bytes) -> bool:
 
 
 def _number(field: bytes) -> int | None:
-    """Return an octal number, or the binary one that GNU writes for what is too large."""
     if field[:1] == b"\x80":
         return int.from_bytes(field[1:], "big")
     digits = field.strip(b" \0")

@@ -149,7 +149,6 @@ def _end_of_directory(tail: bytes) -> int:
 def _read_zip64(
     file: BinaryIO, locator: bytes, narrow: DirectoryBounds, end: int
 ) -> tuple[DirectoryBounds, int]:
-    """Return the numbers of the ZIP64 record, and its offset; ``end`` is its locator."""
     _, disk, at, disks = LOCATOR.unpack(locator)
     if at + END64.size != end:
         raise package_error("zip-junk", "The ZIP64 record is not where its locator stands")

@@ -198,7 +198,6 @@ def _start(chunks: Iterator[bytes]) -> bytes:
 
 
 def _members(header: Header, entries: Sequence[ManifestEntry]) -> list[_Member]:
-    """Return all members with their names, the manifest first; check before anything is written."""
     if header.capability is None or not header.capability.is_manifest or header.is_index:
         raise ValueError(f"a package contains a manifest, not a {header.phrase}")
     if header.up is None:

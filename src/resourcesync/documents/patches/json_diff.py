@@ -130,7 +130,6 @@ def _below(path: str, name: str) -> str:
 
 
 def _blocks(olds: list[str], news: list[str]) -> list[tuple[int, int, int, int]] | None:
-    """Return the differing ranges of two lists; ``None`` when it would take too long."""
     if len(olds) == len(news):
         return [(0, len(olds), 0, len(news))]
     start = _common(olds, news)

@@ -117,7 +117,6 @@ def _cost(document: Json, operation: dict[str, Json]) -> int:
 
 
 def _size(value: Json) -> int:
-    """Return how many values a value consists of; a long text counts as several."""
     if isinstance(value, str):
         return 1 + (len(value) >> 6)
     items = value.values() if isinstance(value, dict) else value

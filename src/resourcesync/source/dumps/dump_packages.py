@@ -100,7 +100,6 @@ def _ranges(
 def _sized(
     batches: Iterable[Sequence[Resource]], contents: ResourceContents
 ) -> Iterator[Resource | ResourceRun]:
-    """Yield the resources with their lengths; those that no longer exist are left out."""
     for batch in batches:
         if isinstance(batch, ResourceRun) and None not in batch.lengths:
             yield batch
@@ -206,7 +205,6 @@ def _is_available(snapshot: CatalogueSnapshot, change: Change, contents: Resourc
 def _packable(
     snapshot: CatalogueSnapshot, after: int, contents: ResourceContents
 ) -> Iterator[Change]:
-    """Yield the changes, their patches with the places that these have in the package (§14.4)."""
     for number, change in snapshot.changes(after=after):
         resource = change.resource
         if not resource.patches:

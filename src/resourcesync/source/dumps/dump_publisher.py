@@ -298,7 +298,6 @@ def _names(packages: Sequence[PublishedPackage]) -> list[str]:
 def _reached(
     snapshot: CatalogueSnapshot, plan: PublicationPlan | None, record: DumpRecord
 ) -> PackedUntil:
-    """Return the progress of the packages of changes; the first begins where the lists begin."""
     if record.changes:
         newest = record.changes[-1]
         return PackedUntil(last=newest.last, until=newest.until)

@@ -1,4 +1,4 @@
-"""Writer of packages and the copies of their manifests; both are read back."""
+"""Writer of packages and copies of their manifests: files as they are now; all is read back."""
 
 import hashlib
 from collections.abc import Iterable, Iterator, Sequence

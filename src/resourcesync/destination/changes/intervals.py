@@ -1,4 +1,4 @@
-"""Gaps between Change Lists, and the times of lists and changes: which count, where to read on.
+"""Intervals of lists and packages, the gaps between them, and the times of changes since T.
 
 And what was read: the history of changes since T, or since a Resource List. Pure.
 
@@ -26,8 +26,6 @@ from resourcesync.model.vocabulary import Capability, ChangeKind
 if TYPE_CHECKING:
     from resourcesync.destination.external_sort import ExternalSorter
     from resourcesync.destination.planner import ListedEntry
-    from resourcesync.model.entries import Change
-
 
 OVERLAP: Final = 1_000_000
 """Interval before T that is read again in an unknown list: one second, in microseconds."""
@@ -424,6 +422,24 @@ def announced_span(uri: str, part: Part) -> ChangeListSpan:
         until=timestamps.known_microseconds(until),
         announced=from_ is not None,
     )
+
+
+def effective_span(
+    announced: ChangeListSpan, header: Header, now: int
+) -> tuple[ChangeListSpan, bool]:
+    """Return the interval of a list: its own, else the one of its index; and if it may yet change.
+
+    Some Sources write the interval into the index only, and end the last list at the moment of
+    the request. So an end that only the index gives counts a day later: by then it is final,
+    whatever the clock of the Source. Until then the list may grow.
+    """
+    own = span_of(announced.uri, header)
+    if not announced.announced or own.from_ is not None or own.until is not None:
+        check_announced(announced, header)
+        return own, False
+    if announced.until is None or announced.until <= now - timestamps.DAY:
+        return announced, False
+    return replace(announced, until=None), True
 
 
 def is_archive(header: Header) -> bool:
