@@ -4,7 +4,11 @@ Importing this package costs nothing: each name is imported from its module on f
 checkers read ``__init__.pyi``.
 """
 
-from resourcesync.lazy_exports import export_lazily as _lazily
+import sys
+
+TYPE_CHECKING = False  # as in ``typing``, which costs more than all of this
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
 
 __version__ = "0.2.0"
 """Version of this package, such as ``1.2.3``."""
@@ -57,5 +61,31 @@ _HOMES = {
     "write": "documents.checked_writer",
 }
 
+
+def export_lazily(
+    package: str, homes: "Mapping[str, str]"
+) -> "tuple[Callable[[str], object], Callable[[], list[str]]]":
+    """Return ``__getattr__`` and ``__dir__`` for a package (PEP 562).
+
+    Each name has a home: ``MODULE``, ``MODULE:OTHER_NAME``, or ``MODULE:`` for the module itself.
+    """
+
+    def get(name: str) -> object:
+        if name not in homes:
+            raise AttributeError(f"module {package!r} has no attribute {name!r}")
+        home, is_module, own = homes[name].partition(":")
+        from importlib import import_module  # noqa: PLC0415 - importing the package costs nothing
+
+        module = import_module(f"resourcesync.{home}")
+        value: object = module if is_module and not own else getattr(module, own or name)
+        vars(sys.modules[package])[name] = value
+        return value
+
+    def names() -> list[str]:
+        return sorted({*vars(sys.modules[package]), *homes})
+
+    return get, names
+
+
 __all__ = sorted([*_HOMES, "__version__"])  # noqa: PLE0605
-__getattr__, __dir__ = _lazily(__name__, _HOMES)
+__getattr__, __dir__ = export_lazily(__name__, _HOMES)

@@ -1,3 +1,5 @@
+import collections.abc
+
 from resourcesync.app.keyword_types import MirrorOptions as MirrorOptions
 from resourcesync.app.keyword_types import PublisherOptions as PublisherOptions
 from resourcesync.app.mirror import Event as Event
@@ -45,3 +47,7 @@ from resourcesync.validator.rule import RuleFinding as RuleFinding
 from resourcesync.validator.rule import Severity as Severity
 
 __version__: str
+
+def export_lazily(
+    package: str, homes: collections.abc.Mapping[str, str]
+) -> tuple[collections.abc.Callable[[str], object], collections.abc.Callable[[], list[str]]]: ...

@@ -10,7 +10,7 @@ import pytest
 from campaigns.ablation import without
 from resourcesync.destination import incremental
 from resourcesync.destination.cursor import Following
-from resourcesync.destination.lists.selection import ResourceSelection
+from resourcesync.discovery.known_addresses import KnownAddresses
 from tests.support.simulated.foreign_lives import live_foreign
 from tests.support.simulated.regretting import live_regretting
 from tests.support.simulated.software_lives import live_software
@@ -53,7 +53,7 @@ def test_what_only_one_of_thousands_of_lives_found_is_mended(tmp_path: Path, see
 def without_addresses() -> Iterator[None]:
     """Let nobody learn that the Source has two addresses."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(ResourceSelection, "add_source_addresses", lambda *_: None)
+        patch.setattr(KnownAddresses, "add_source_addresses", lambda *_: None)
         yield
 
 

@@ -10,7 +10,8 @@ from resourcesync.cli.exit_codes import ExitCode, exit_code_of_pull
 from resourcesync.destination.audits.explain import ResourceVerdict, explain
 from resourcesync.destination.reports import MirrorState
 from resourcesync.destination.sync_state import SyncState
-from resourcesync.discovery.uris import is_same, present_uri
+from resourcesync.discovery.known_addresses import present_uri
+from resourcesync.discovery.uris import is_same
 from resourcesync.errors import ConfigurationError, SourceError
 from resourcesync.ports import FetchRequest
 from tests.support.crashes.killing import killed

@@ -76,7 +76,6 @@ class ForkedProcess:
 
 
 def _run(function: Callable[[], Any], writing: int, living: int) -> NoReturn:
-    """Run a function in the copy, and end it without flushing what the first process has open."""
     code = 1
     try:
         gc.freeze()  # what the first process has open is not to be closed here

@@ -6,7 +6,7 @@ such as ``app.mirror``: each is imported at its first use, so that help stays qu
 
 from typing import TYPE_CHECKING
 
-from resourcesync.lazy_exports import export_lazily
+from resourcesync import export_lazily
 
 if TYPE_CHECKING:
     from resourcesync.adapters import store_documents, system

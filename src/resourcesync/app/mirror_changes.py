@@ -14,7 +14,8 @@ from resourcesync.adapters.system import SystemClock
 from resourcesync.app import mirror_home
 from resourcesync.destination.path_assignment import owner_of
 from resourcesync.destination.sync_state import SyncState
-from resourcesync.discovery.uris import MovedBases, known_uri, normalise_if_possible, present_uri
+from resourcesync.discovery.known_addresses import MovedBases, known_uri, present_uri
+from resourcesync.discovery.uris import normalise_if_possible
 from resourcesync.errors import ConfigurationError, StoppedError, StorageError
 from resourcesync.mirror_state import rows
 from resourcesync.mirror_state.database import StateSnapshot

@@ -22,7 +22,8 @@ from resourcesync.adapters.mirror import own_folder
 from resourcesync.adapters.mirror.own_folder import STATE_FILE, FollowedSets, StateVersion
 from resourcesync.destination.reports import FailedRun, MirrorState, MirrorStatus
 from resourcesync.destination.sync_state import MirrorIdentity, SyncState, status_of
-from resourcesync.discovery.uris import present_uri, with_likely_scheme
+from resourcesync.discovery.known_addresses import present_uri
+from resourcesync.discovery.uris import with_likely_scheme
 from resourcesync.mirror_state.database import SqliteMirrorState
 from resourcesync.mirror_state.rows import ChangeLogPosition
 from resourcesync.model.own_names import OWN_FOLDER

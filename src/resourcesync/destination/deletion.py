@@ -65,7 +65,7 @@ def delete_pending(
     if is_held and limit.number is None and generation is None:  # a number is never exceeded
         from resourcesync.destination.held_deletion_probes import find_proven_gone  # noqa: PLC0415 - lazy
 
-        proven = find_proven_gone(equipment, pull.now, pull.selection.source_uri)
+        proven = find_proven_gone(equipment, pull.now, pull.selection.addresses.source_uri)
     _complete_deletions_without_copy(state)
     if proven:  # first: after a kill here the rest must not count as fewer
         gone = (pull.sync_state.held_gone or 0) + len(proven)

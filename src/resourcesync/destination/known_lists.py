@@ -1,4 +1,4 @@
-"""Locator of the lists that a mirror follows, and of its set (§6.3); and whether they changed.
+"""Locator of the lists that a mirror follows (§6.3), and of its set; and whether they changed.
 
 A list that a Source abandoned never has anything new. So where nothing is new, the Capability List
 is requested too, one small request, to see whether the lists moved.
@@ -363,7 +363,7 @@ def _find_changed(pull: SyncSession) -> str:
             if fetched is None:
                 continue
             with fetched:
-                prefix = ListPrefix(pull.selection.mirror_uri)
+                prefix = ListPrefix(pull.selection.addresses.mirror_uri)
                 for entry in fetched.open().entries():
                     if isinstance(entry, Change):
                         prefix.add(entry)

@@ -179,7 +179,7 @@ class SyncSession:
         self.path_assignment = PathAssignment(equipment, selection, dry_run=options.dry_run)
         self.discovered = found
         self.selection = selection
-        selection.add_source_addresses(*found.documents)
+        selection.addresses.add_source_addresses(*found.documents)
         self.state: SqliteMirrorState = equipment.state
         self.sync_state = SyncState(equipment.state)
         self.identity = identity or self.sync_state.identity

@@ -51,7 +51,7 @@ class Repair:
         is_all_read = True
         for finding in findings:
             is_all_read &= was_in_sync is None or finding.kind is not FindingKind.FAILED
-            uri = self._pull.selection.mirror_uri(finding.uri)
+            uri = self._pull.selection.addresses.mirror_uri(finding.uri)
             if finding.kind in _FETCHED_KINDS:
                 wanted.add(uri)
             elif finding.kind is FindingKind.EXTRA and self._deleting:

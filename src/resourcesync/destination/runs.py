@@ -27,7 +27,7 @@ from resourcesync.destination.pull_session import SyncOutcome, SyncSession
 from resourcesync.destination.reports import MirrorState as Word
 from resourcesync.destination.sync_state import SyncState
 from resourcesync.destination.transfers.verification import inspected_copy
-from resourcesync.discovery.uris import present_uri
+from resourcesync.discovery.known_addresses import present_uri
 from resourcesync.mirror_state.database import SqliteMirrorState
 from resourcesync.mirror_state.rows import ALTERED, Copy, Fixity, PendingCounts, PendingTask, RunRow
 from resourcesync.model.timestamps import to_microseconds

@@ -21,16 +21,14 @@ from resourcesync.destination.options import StoredOptions
 from resourcesync.destination.planner import FILTERED, is_gone
 from resourcesync.destination.reports import MirrorState as MirrorWord
 from resourcesync.destination.scope_and_filters import Filters, Scope
-from resourcesync.discovery.sets import SourceLists
-from resourcesync.discovery.uris import (
-    is_same,
+from resourcesync.discovery.known_addresses import (
     known_uri,
     longest_first,
     moved_folders,
-    origin,
     present_uri,
-    site_folder,
 )
+from resourcesync.discovery.sets import SourceLists
+from resourcesync.discovery.uris import is_same, origin, site_folder
 from resourcesync.mirror_state import rows
 from resourcesync.mirror_state.database import SqliteMirrorState
 from resourcesync.model.timestamps import SECOND, ClockMicroseconds, Microseconds, from_microseconds

@@ -142,7 +142,6 @@ class Search(Generic[T]):
         yield from self._search_above()
 
     def _search_above(self) -> Iterator[T | None]:
-        """Find a list of more than what was given, the nearest one, to name it."""
         *between, root = uris.folders_above(self._folders[0]) or ("",)
         for folder in filter(None, (*between, "" if self._robots_above else root)):
             if not self._above:

@@ -103,7 +103,6 @@ class DocumentSurvey(msgspec.Struct, kw_only=True):
 
 
 def _bounded(name: str, counted: Counter[str]) -> str:
-    """Return the name under which something is counted: a hostile list may invent millions."""
     return name if name in counted or len(counted) < _MOST_NAMES else REMAINING_TYPES
 
 

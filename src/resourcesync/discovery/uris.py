@@ -1,4 +1,4 @@
-"""URIs in normal form (RFC 3986), as somebody wrote them, and as they were before a move. Pure.
+"""URIs in normal form, which all equivalent spellings share (RFC 3986). Pure.
 
 A Source may list anything. What other software might read differently - a disguised number as host,
 a disguised dot segment, a control character - is refused, not repaired. What all software reads
@@ -8,10 +8,10 @@ is not wanted.
 """
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from functools import lru_cache
 from ipaddress import AddressValueError, IPv4Address, IPv6Address
-from posixpath import commonprefix, splitext
+from posixpath import splitext
 from typing import Final
 from urllib.parse import quote, urljoin, urlsplit
 
@@ -168,17 +168,6 @@ def site_folder(uri: str) -> str:
     return "" if is_file or parts.query else folder_of(uri)
 
 
-def moved_folders(then: str, now: str) -> tuple[str, str]:
-    """Return the folders below which two documents have the same path; empty if there are none."""
-    paths = urlsplit(then).path, urlsplit(now).path
-    end = commonprefix([path[::-1] for path in paths])
-    same = len(end[: end.rfind("/") + 1])
-    old, new = (
-        f"{origin(uri)}{path[:-same]}/" for uri, path in zip((then, now), paths, strict=True)
-    )
-    return (old, new) if same else ("", "")
-
-
 def folders_above(folder: str) -> list[str]:
     """Return the folders above a folder, the nearest first; of many the nearest, and the root."""
     above = [folder := urljoin(folder, "..") for _ in urlsplit(folder).path.split("/")[2:]]
@@ -332,32 +321,3 @@ def own_entries(uri: str, parts: Iterable[str]) -> list[str]:
     """Return the entries of an index that lead to itself, with TLS or without."""
     own = normalise_if_possible(uri).partition("://")[2]
     return [part for part in parts if normalise_if_possible(part).partition("://")[2] == own]
-
-
-MovedBases = Sequence[tuple[str, str]]
-"""Pairs of a base now and the base that the mirror knows, each ending in a slash."""
-
-
-def longest_first(moved: MovedBases) -> MovedBases:
-    """Return the pairs with each base before those that it is below."""
-    return sorted(moved, key=lambda pair: -len(pair[0]))
-
-
-def present_uri(uri: str, moved: MovedBases) -> str:
-    """Return the present address at the Source of a URI in the mirror.
-
-    A mirror knows its resources by their first addresses, so that all files stay in place. What a
-    user sees has the present one, also of a resource that never was at the first.
-    """
-    for there, here in reversed(moved):
-        if uri.startswith(here):
-            return there + uri.removeprefix(here)
-    return uri
-
-
-def known_uri(uri: str, moved: MovedBases) -> str:
-    """Return the URI in the mirror of an address at the Source, normalised."""
-    for there, here in longest_first(moved):
-        if uri.startswith(there):
-            return here + uri.removeprefix(there)
-    return uri

@@ -4,7 +4,7 @@ The names below are public; the modules are not. Each name is imported at its fi
 ``__init__.pyi`` declares them for type checkers.
 """
 
-from resourcesync.lazy_exports import export_lazily as _lazily
+from resourcesync import export_lazily as _lazily
 
 _HOMES = {
     "Capability": "model.vocabulary",

@@ -474,7 +474,6 @@ def _without_blanks(column: Sequence[str]) -> Sequence[str]:
 
 
 def _stripped(column: Sequence[str]) -> list[str]:
-    """Return the texts without the blanks around them: few values, many entries."""
     made = {text: text.strip(_values.BLANKS) for text in set(column)}
     return [made[text] for text in column]
 

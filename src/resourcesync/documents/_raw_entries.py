@@ -1,4 +1,4 @@
-"""Entries as written: assembled one by one with all their parts, or many as columns of strings.
+"""Entries and the root as written: assembled one by one with all parts, or many as columns.
 
 A `RawEntry` is what the XML parser found. `EntryColumns` are what the fast path extracted; they
 can always become raw entries, so every rule for entries exists once, for raw entries.

@@ -4,7 +4,7 @@ The names below are public; the modules are not. Each is imported when it is fir
 ``__init__.pyi`` declares them for type checkers.
 """
 
-from resourcesync.lazy_exports import export_lazily as _lazily
+from resourcesync import export_lazily as _lazily
 
 _HOMES = {"create_app": "app.serving.asgi", "create_operations_app": "app.serving.asgi"}
 

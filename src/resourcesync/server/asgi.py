@@ -276,7 +276,6 @@ def path_within(scope: Scope) -> bytes:
 
 
 def _cut(path: bytes, names: tuple[bytes, ...]) -> bytes:
-    """Return the rest of a raw path after ``names``; the whole path when it begins otherwise."""
     parts = path.split(b"/", len(names) + 1)
     if tuple(map(unquote_to_bytes, parts[1 : len(names) + 1])) != names:
         return path

@@ -95,7 +95,6 @@ def find_round_trip_fault(entries: Sequence[Resource] | Sequence[Change]) -> str
 
 
 def _is_plain(entry: object) -> bool:
-    """True if an entry obviously survives a round trip; a fast check, for millions."""
     return (
         type(entry) is Resource
         and _PLAIN_URI(entry.uri) is not None

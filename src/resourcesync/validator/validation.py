@@ -101,7 +101,6 @@ class Validator:
     def _judge_served(
         self, walk: DocumentWalk, fetcher: Fetcher, target: str, chosen: list[ListedResource]
     ) -> Iterator[results.ValidationEvent]:
-        """Check what is served beside the documents: a sample of resources, pages, robots.txt."""
         ways = InboundLinks(target, walk.documents, self._judgement.profile, walk.known())
         if self._judgement.sample is not None:
             yield from judge_delivery(fetcher, target, chosen, ways.add)

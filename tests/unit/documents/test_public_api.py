@@ -59,7 +59,7 @@ def imported(statement: str) -> set[str]:
 
 
 def test_only_what_is_needed_is_imported() -> None:
-    assert imported("import resourcesync") == {"resourcesync", "resourcesync.lazy_exports"}
+    assert imported("import resourcesync") == {"resourcesync"}
     reading = imported("from resourcesync import read, write, Resource")
     assert "resourcesync.documents.reader" in reading
     assert {"pycurl", "click", "sqlite3", "starlette", "asyncio"}.isdisjoint(reading)

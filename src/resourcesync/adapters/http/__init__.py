@@ -13,14 +13,13 @@ from typing import TYPE_CHECKING, Final
 
 import msgspec
 
-from resourcesync import ports
+from resourcesync import export_lazily, ports
 from resourcesync.adapters.http.curl_engine import CurlEngine
 from resourcesync.adapters.http.origins import OnShortened, Origins
 from resourcesync.adapters.http.politeness import KnownOrigins
 from resourcesync.adapters.http.settings import FetchSettings, check_authorities
 from resourcesync.adapters.http.transfer_run import FetchOutcome, TransferCounts, TransferRun
 from resourcesync.errors import SourceError
-from resourcesync.lazy_exports import export_lazily
 
 if TYPE_CHECKING:
     from resourcesync.adapters.http import redirects, resuming, transfer_errors, unmarked_ends

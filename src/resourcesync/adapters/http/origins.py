@@ -1,4 +1,4 @@
-"""Requests in progress, and the state and queue of each origin from one ``fetch`` to the next.
+"""Requests in progress; the state and queue of each origin, and the secrets that only it gets.
 
 A request goes through origins, redirects and retries to its one outcome.
 

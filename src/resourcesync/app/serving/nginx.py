@@ -90,7 +90,6 @@ def _link_line(of: _Served, served: Sequence[_Served]) -> str:
 
 
 def _served(source: ConfiguredSource) -> _Served:
-    """Return what nginx is to serve; below its root each file is at the path of its address."""
     catalogue, place = source.places
     settings, home = any_settings(catalogue), os.path.abspath(place)  # noqa: PTH100 - a Path keeps what is left of ".."
     if not settings.url:

@@ -265,7 +265,6 @@ class _PullView:
 
 
 def _repeated(pulled: PulledMirror, target: PullTarget) -> str:
-    """Return the command, with the options it needs again; a dry run stores no move."""
     options, chosen = target.options, pulled.of_set or "".join(target.place.set_names)
     again = ["pull", *["--prune"] * options.prune]
     if options.moved and target.dry_run:

@@ -398,7 +398,7 @@ class Audit:
                     self._add_finding(FindingKind.EXTRA, uri, path, "not fetched by resourcesync")
 
     def _add_finding(self, kind: FindingKind, uri: str, path: str, reason: str) -> None:
-        uri = self._pull.selection.source_uri(uri)
+        uri = self._pull.selection.addresses.source_uri(uri)
         finding = AuditFinding(kind=kind, uri=uri, path=path, reason=reason)
         if len(self._findings) < self._max_findings:
             self._findings.append(finding)

@@ -17,7 +17,8 @@ from resourcesync.destination.mapping.names import uris_at
 from resourcesync.destination.path_assignment import owner_of
 from resourcesync.destination.pull_session import SyncSession
 from resourcesync.destination.sync_state import SyncState
-from resourcesync.discovery.uris import normalise, percent_encode, present_uri
+from resourcesync.discovery.known_addresses import present_uri
+from resourcesync.discovery.uris import normalise, percent_encode
 from resourcesync.errors import OutOfScopeError, ResourceSyncError
 from resourcesync.mirror_state import rows
 from resourcesync.mirror_state.database import SqliteMirrorState
@@ -265,7 +266,7 @@ def _uris_of(pull: SyncSession, name: str) -> list[str]:
         owner = owner_of(pull.state, path)
         return [owner] if owner else [*uris_at(pull.selection.mapping, path), name]
     try:
-        return [normalise(pull.selection.mirror_uri(percent_encode(name)))]
+        return [normalise(pull.selection.addresses.mirror_uri(percent_encode(name)))]
     except OutOfScopeError:
         return [name]
 

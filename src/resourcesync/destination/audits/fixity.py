@@ -274,7 +274,7 @@ class FixityChecker:
             if task.code in pending_tasks.UNAVAILABLE_CODES and pull.state.copy(task.uri) is None
         )
         while group := list(islice(tasks, _GROUP)):
-            asked = {pull.selection.source_uri(task.uri): task for task in group}
+            asked = {pull.selection.addresses.source_uri(task.uri): task for task in group}
             for uri, outcome in probe_all(pull.dependencies, asked):
                 if exists(outcome):
                     self._suspects.mark_returned(asked[uri])
@@ -311,7 +311,7 @@ class FixityChecker:
 
     def _address_of(self, copy: Copy) -> str:
         if self._method != "origin":
-            return self._pull.selection.source_uri(copy.uri)
+            return self._pull.selection.addresses.source_uri(copy.uri)
         links = decode_entry_links(self._pull.state.entry_links(copy.uri))
         original = next((link.href for link in links if link.rel == Relation.VIA), "")
         self._without_original += not original

@@ -107,7 +107,7 @@ class Recheck:
     def _listed(self, copy: Copy) -> ListedEntry:
         return ListedEntry(
             uri=copy.uri,
-            loc=self._pull.selection.source_uri(copy.uri),
+            loc=self._pull.selection.addresses.source_uri(copy.uri),
             path=copy.path,
             hash="",
             length=None,

@@ -331,8 +331,8 @@ class ChangeListReader(msgspec.Struct, kw_only=True):
         reading: Reading,
         ended: int | None = None,
     ) -> None:
-        self.selection.add_source_addresses(fetched.uri, fetched.final_uri)
-        seen = reading.start.find(span, self.selection.mirror_uri)
+        self.selection.addresses.add_source_addresses(fetched.uri, fetched.final_uri)
+        seen = reading.start.find(span, self.selection.addresses.mirror_uri)
         if seen is None:  # an older list, which is listed again
             seen = reading.known(span.uri, span.from_ or 0)
         scan = self._scan(fetched, span, reading, ended)
@@ -393,8 +393,8 @@ def _merge_spans(
     A list at two addresses, since its Source moved to TLS, counts once: read again after its
     successors, it would undo them.
     """
-    spans = {selection.mirror_uri(span.uri): span for span in archived_spans}
-    spans.update((selection.mirror_uri(span.uri), span) for span in present)
+    spans = {selection.addresses.mirror_uri(span.uri): span for span in archived_spans}
+    spans.update((selection.addresses.mirror_uri(span.uri), span) for span in present)
     return list(spans.values())
 
 

@@ -125,7 +125,7 @@ class ChangeListScan:
         self._ended = ended
         self._positions = positions
         self._position_at_list = positions.position_of(span)
-        self._prefix = intervals.ListPrefix(selection.mirror_uri)
+        self._prefix = intervals.ListPrefix(selection.addresses.mirror_uri)
         self._latest = intervals.LatestChangeTime(reading.start.list_clock, now)
         self._known = 0
         self._old_count: int | None = None
@@ -351,7 +351,7 @@ class ChangeListScan:
         return done.entries if is_known else 0
 
     def _beginning(self, entries: int) -> intervals.ListPrefix:
-        prefix = intervals.ListPrefix(self._selection.mirror_uri)
+        prefix = intervals.ListPrefix(self._selection.addresses.mirror_uri)
         with self._reopened() as changes:
             for change in islice(changes, entries):
                 prefix.add(change)

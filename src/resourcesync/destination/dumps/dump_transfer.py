@@ -280,7 +280,7 @@ class DumpTransfer:
         self, manifest: "Document", package: int, terms: manifests.PackageTrust
     ) -> Iterator[manifests.ManifestRow]:
         for held in manifests.read_manifest(manifest, package, terms):
-            yield held._replace(uri=self._pull.selection.mirror_uri(held.uri))
+            yield held._replace(uri=self._pull.selection.addresses.mirror_uri(held.uri))
 
     def _trust_of(self, offered: DumpPackage, manifest: Header) -> manifests.PackageTrust:
         moment = manifest.until or manifest.at

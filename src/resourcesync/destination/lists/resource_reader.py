@@ -197,7 +197,7 @@ class ResourceListReader:
         spool: ExternalSorter[ListedEntry],
         documents: ListDocuments,
     ) -> ListSnapshot:
-        self._selection.add_source_addresses(fetched.uri, fetched.final_uri)
+        self._selection.addresses.add_source_addresses(fetched.uri, fetched.final_uri)
         if document.header.capability is Capability.RESOURCE_DUMP and self._packages:
             return self._read_dump(document, fetched, self._packages(), spool)
         check_capability(document, Capability.RESOURCE_LIST)
@@ -225,7 +225,7 @@ class ResourceListReader:
             served=fetched.served,
             proves_absence=is_same_host(fetched)
             and document.lists_all
-            and not self._selection.has_twins,
+            and not self._selection.addresses.has_twins,
             dialect=document.dialect,
             documents=(document_record(fetched),),
             version=list_version(fetched),
@@ -285,7 +285,7 @@ class ResourceListReader:
             moments=_moments(index, stated),
             served=_earliest(*(part.served for part in read)),
             entries=entries,
-            proves_absence=complete and not unread and not self._selection.has_twins,
+            proves_absence=complete and not unread and not self._selection.addresses.has_twins,
             dialect=index.dialect,
             documents=(),
             unread_parts=len(unread),
@@ -315,7 +315,7 @@ class ResourceListReader:
         documents: ListDocuments,
     ) -> tuple["Document", int, absence_proof.ReadPart]:
         with fetched:
-            self._selection.add_source_addresses(fetched.uri, fetched.final_uri)
+            self._selection.addresses.add_source_addresses(fetched.uri, fetched.final_uri)
             document = fetched.open(self._refuser(spool))
             check_list(document, Capability.RESOURCE_LIST)
             count = self._add_resources(document, spool)

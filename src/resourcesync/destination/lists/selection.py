@@ -1,7 +1,6 @@
 """Selection: the entries that a mirror wants, as rows with their paths, and refused ones. Pure."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import suppress
 from copy import copy
 from datetime import datetime
 from functools import cache, partial
@@ -13,14 +12,10 @@ from resourcesync.destination.mapping import PathMapping
 from resourcesync.destination.mapping.names import NameMapping, uris_at
 from resourcesync.destination.planner import FILTERED, ListedEntry
 from resourcesync.destination.scope_and_filters import FilterVerdict, LinkFilter, LinkTarget, Scope
+from resourcesync.discovery.known_addresses import KnownAddresses
 from resourcesync.discovery.uris import (
-    host_twin,
-    longest_first,
     normalise,
-    origin,
     percent_encode,
-    present_uri,
-    tls_counterpart,
 )
 from resourcesync.errors import OutOfScopeError
 from resourcesync.mirror_state.rows import RefusedRow
@@ -136,8 +131,7 @@ class Refusals:
 class ResourceSelection:
     """Selection of a Source's entries, and their paths.
 
-    ``has_entries``: an entry so far has links to store. ``has_twins``: one is on a twin of the
-    Source's host, so that the lists prove no absence.
+    ``has_entries``: an entry so far has links to store.
     """
 
     def __init__(
@@ -157,12 +151,7 @@ class ResourceSelection:
         self._links = links
         self._foreign: set[str] = set()
         self.left_out = ""  # a listed resource that the filters exclude
-        self._moved = tuple(homes)
-        self._homes = dict(longest_first(self._moved))
-        self._paired: frozenset[str] = frozenset()
-        self._twins: tuple[str, ...] = ()
-        self._tls_twins: tuple[str, ...] = ()
-        self.has_twins = False
+        self.addresses = KnownAddresses(homes, scope.origins)
         self.has_entries = False
         self.moment: datetime | None = None
         """The moment of the list that is read."""
@@ -170,85 +159,12 @@ class ResourceSelection:
     @property
     def origins(self) -> frozenset[str]:
         """The origins of the Source, and those that the operator allows."""
-        return self._scope.origins
-
-    def add_source_addresses(self, *uris: str) -> None:
-        """Add addresses that the Source itself leads to, by a redirect or by name.
-
-        If one is the same host with TLS, its resources are those listed without TLS: they keep
-        their path, copy and URI in the mirror. Only their requests change.
-        """
-        for uri in uris:
-            with suppress(OutOfScopeError):
-                there = origin(uri)
-                here = tls_counterpart(there)
-                if here and f"{here}/" in self._homes:
-                    with_tls = {
-                        f"{there}{home.removeprefix(here)}": known
-                        for home, known in self._homes.items()
-                        if home.startswith(f"{here}/")
-                    }
-                    self._homes = dict(longest_first([*(with_tls | self._homes).items()]))
-                elif here in self._scope.origins and there not in self._scope.origins:
-                    self._homes.setdefault(f"{there}/", f"{here}/")
+        return self.addresses.origins
 
     def accept_twins(self, *uris: str) -> None:
-        """Accept the twins of a plain sitemap's own origin: its host with ``www.`` or without.
-
-        Their resources are others than those of the origin itself. Of one host there is only one,
-        with TLS or without; what is listed without is requested with TLS if the sitemap came so.
-        """
-        for uri in uris:
-            with suppress(OutOfScopeError):
-                home = origin(uri)
-                if home in self._paired or home not in self._scope.origins:
-                    continue
-                twin = host_twin(home)
-                self._paired |= {home, twin}
-                if twin and twin not in self._scope.origins:
-                    self._scope = replace(self._scope, origins=self._scope.origins | {twin})
-                    self._twins += (f"{twin}/",)
-                for here in filter(None, (home, twin)):
-                    self._accept_tls_twin(here)
-
-    def _accept_tls_twin(self, here: str) -> None:
-        """Take what is listed with the other scheme for what the Source lists with its own."""
-        there = tls_counterpart(here)
-        if not there or there in self._scope.origins or f"{there}/" in self._homes:
-            return
-        self._homes[f"{there}/"] = f"{here}/"
-        self._tls_twins += (f"{there}/",)
-
-    def _requested_uri(self, uri: str) -> str:
-        """Return the address to request for a listed one: a Source with TLS is never left."""
-        if not self._tls_twins or not uri.lower().startswith("http:"):
-            return uri
-        with suppress(OutOfScopeError):
-            if normalise(uri).startswith(self._tls_twins):
-                return self.mirror_uri(uri)
-        return uri
-
-    def _note_twins(self, listed: str, known: str) -> None:
-        if known.startswith(self._twins):
-            self.has_twins = True
-            self.refusals.leniencies.note(Leniency.HOST_TWIN, listed)
-        if normalise(listed).startswith(self._tls_twins):
-            self.refusals.leniencies.note(Leniency.TLS_TWIN, listed)
-
-    def mirror_uri(self, uri: str) -> str:
-        """Return the URI in the mirror of what is listed as ``uri``."""
-        if not self._homes:
-            return uri
-        with suppress(OutOfScopeError):
-            normal = normalise(uri)
-            for there, here in self._homes.items():
-                if normal.startswith(there):
-                    return here + normal.removeprefix(there)
-        return uri
-
-    def source_uri(self, uri: str) -> str:
-        """Return the present address at the Source of a URI in the mirror."""
-        return present_uri(uri, self._moved)
+        """Accept the twins of a plain sitemap's own origin."""
+        self.addresses.accept_twins(*uris)
+        self._scope = replace(self._scope, origins=self.addresses.origins)
 
     def refuse(self, entry: RefusedEntry) -> None:
         """Add an entry that the reader of a document could not use, if it may be selected."""
@@ -276,8 +192,8 @@ class ResourceSelection:
         for uri, lastmod, length, digests in columns:
             head, _, name = uri.rpartition("/")
             if head != start:
-                start, home = head, self.mirror_uri(f"{head}/")[:-1]
-                is_twin = f"{head}/".startswith((*self._twins, *self._tls_twins))
+                start, home = head, self.addresses.mirror_uri(f"{head}/")[:-1]
+                is_twin = self.addresses.is_twin(f"{head}/")
                 is_listable = not is_twin and self._scope.speaks_for(f"{home}/")
                 folder = mapping.plain_folder(home) if is_listable else None
             if lastmod != when or (lastmod is not None and lastmod.fold):
@@ -306,7 +222,7 @@ class ResourceSelection:
         return row
 
     def _withdraw(self, *uris: str) -> None:
-        for uri in dict.fromkeys((*uris, *map(self.mirror_uri, uris))):
+        for uri in dict.fromkeys((*uris, *map(self.addresses.mirror_uri, uris))):
             self.refusals.withdraw(uri)
 
     @property
@@ -317,8 +233,8 @@ class ResourceSelection:
     def linked_row(self, target: LinkTarget, via: str) -> ListedEntry | None:
         """Return the row for the target of a link; ``None`` if it cannot be used."""
         assert self._links is not None, "no links are followed"
-        link = target._replace(href=self._requested_uri(percent_encode(target.href)))
-        home = self.mirror_uri(link.href)
+        link = target._replace(href=self.addresses.requested_uri(percent_encode(target.href)))
+        home = self.addresses.mirror_uri(link.href)
         resource = Resource(uri=home, length=link.length)
         try:
             verdict = self._links.scope.judge(resource)
@@ -360,7 +276,7 @@ class ResourceSelection:
 
     def retained_row(self, uri: str) -> ListedEntry | None:
         """Return a row that leaves the copy of ``uri`` unchanged; ``None`` if there can be none."""
-        home = self.mirror_uri(percent_encode(uri))
+        home = self.addresses.mirror_uri(percent_encode(uri))
         try:
             return ListedEntry(
                 uri=normalise(home),
@@ -380,10 +296,10 @@ class ResourceSelection:
         written, listed_uri = resource.uri, percent_encode(resource.uri)
         if listed_uri is not written:
             self.refusals.leniencies.note(Leniency.URI_ENCODED, written)
-        uri = self._requested_uri(listed_uri)
+        uri = self.addresses.requested_uri(listed_uri)
         if uri is not written:
             resource = replace(resource, uri=uri)
-        home, verdict = self.mirror_uri(uri), None
+        home, verdict = self.addresses.mirror_uri(uri), None
         try:
             verdict = self._scope.judge(resource if home == uri else replace(resource, uri=home))
             known = normalise(home)
@@ -398,7 +314,7 @@ class ResourceSelection:
             return None
         change = change if verdict is FilterVerdict.SELECTED else FILTERED
         self.left_out = uri if change == FILTERED else self.left_out
-        if self._paired:
+        if self.addresses.may_be_twins:
             self._note_twins(listed_uri, known)
         listed = ListedEntry(
             uri=known,
@@ -413,6 +329,13 @@ class ResourceSelection:
             return listed
         return self._with_links(listed, resource, self.moment if moment is None else moment)
 
+    def _note_twins(self, listed: str, known: str) -> None:
+        is_host_twin, is_tls_twin = self.addresses.twins_of(listed, known)
+        if is_host_twin:
+            self.refusals.leniencies.note(Leniency.HOST_TWIN, listed)
+        if is_tls_twin:
+            self.refusals.leniencies.note(Leniency.TLS_TWIN, listed)
+
     def _with_links(
         self, listed: ListedEntry, resource: Resource, moment: datetime | None
     ) -> ListedEntry:
@@ -423,7 +346,7 @@ class ResourceSelection:
         entry = usable_links.encode_links(resource)
         self.has_entries = self.has_entries or bool(entry)
         return listed._replace(
-            mirrors=usable_links.mirrors_of(resource, self._scope.origins),
+            mirrors=usable_links.mirrors_of(resource, self.origins),
             memento=usable_links.memento_of(resource, moment),
             patch=usable_links.patch_of(resource, formats) if patched else None,
             links=() if self._links is None else self._links.targets_of(resource),

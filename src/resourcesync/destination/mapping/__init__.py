@@ -6,9 +6,9 @@ Most names need no escape: what makes and reads escapes is imported at its first
 from enum import StrEnum
 from typing import TYPE_CHECKING, Final, Protocol
 
+from resourcesync import export_lazily
 from resourcesync.discovery.uris import normalise
 from resourcesync.errors import ConfigurationError, OutOfScopeError
-from resourcesync.lazy_exports import export_lazily
 
 if TYPE_CHECKING:
     from resourcesync.destination.mapping import escapes

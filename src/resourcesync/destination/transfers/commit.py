@@ -277,7 +277,6 @@ class CommitBatch:
         return False
 
     def _without_shared(self, staged: list[StagedResource]) -> list[StagedResource]:
-        """Return what to install; an answer that would replace many copies replaces none."""
         unproven = [(ready, found) for ready in staged if (found := ready.unproven_answers)]
         if not unproven:
             return staged

@@ -39,7 +39,6 @@ class ZipContainer:
     def _check_headers(
         self, records: list[zip_directory.CentralRecord], bounds: zip_directory.DirectoryBounds
     ) -> list[int]:
-        """Check that the members fill the file up to the directory; return where their data is."""
         order = sorted(range(len(records)), key=lambda index: records[index].offset)
         starts = [0] * len(records)
         place = 0

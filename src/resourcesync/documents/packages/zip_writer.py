@@ -232,7 +232,6 @@ def _members_of(entry: ManifestEntry) -> Iterator[_Member]:
 
 
 def _check_order(entries: Sequence[ManifestEntry]) -> None:
-    """Refuse changes that are not oldest first; one without a time may be anywhere."""
     told = [
         (entry.time, entry.uri)
         for entry in entries

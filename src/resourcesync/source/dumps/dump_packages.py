@@ -81,7 +81,6 @@ def _root(writer: DocumentWriter, capability: Capability, **times: datetime) -> 
 def _ranges(
     known: Sequence[PublishedPackage], size: PackageSize
 ) -> Iterator[tuple[str, str | None]]:
-    """Yield the ranges of URIs to pack: those of the last dump, with small neighbours merged."""
     starts: list[str] = [""]
     entries = content = 0
     for packed in known:
