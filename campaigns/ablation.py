@@ -217,15 +217,7 @@ def _without_changes(span: intervals.ChangeListSpan) -> FetchedDocument:
     )
     stream = BytesIO(opening(header) + closing(header))
     uri = span.uri
-    return FetchedDocument(
-        uri=uri,
-        final_uri=uri,
-        stream=stream,
-        etag="",
-        last_modified="",
-        links="",
-        media_type="",
-    )
+    return FetchedDocument(uri=uri, final_uri=uri, stream=stream)
 
 
 def _evidence_ignored() -> Iterator[Patch]:

@@ -297,4 +297,6 @@ def test_on_a_terminal_a_bar_is_drawn_and_the_lines_come_out_whole(here: Path) -
     assert shown.returncode == 0
     assert "/40 resources" in said
     plain = re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "", said)
-    assert re.search(r"(?m)^In sync   40 resources, 800\.0 kB in museum", plain.replace("\r", "\n"))
+    assert re.search(
+        r"(?m)^In sync   40 resources in museum, 800\.0 kB fetched", plain.replace("\r", "\n")
+    )

@@ -317,7 +317,7 @@ def test_an_audit_names_the_answers_with_which_it_could_not_check_and_how_to_acc
     assert "accuracy not known: nothing could be checked" in said
     assert "3 could not be checked" in said
     assert "repair" not in said
-    assert "1 listed but not at the Source (404)\n" in missing
+    assert "1 listed but not at the Source (404, 410)\n" in missing
     assert f"ask the Source to correct its list, or accept that: {accept}\n" in missing
 
 

@@ -84,7 +84,7 @@ def test_what_one_list_calls_deleted_and_the_source_gives_is_in_sync_for_nobody(
 
     notes = "\n".join(notes_of(CheckedMirror(world.status())))
     assert "lists of the Source contradict each other about 1 resource" in notes
-    assert "the last pull did not complete" not in notes
+    assert "until a pull has read" not in notes
     report = world.audit()
     assert (report.in_sync, report.accurate, report.listed) == (False, len(OTHERS), 6)
     assert world.why(ONE, None).verdict is ResourceVerdict.UNDECIDED

@@ -1,25 +1,31 @@
 """What a reading of lists proves: a copy is absent, or a gap is closed, only by evidence."""
 
+from datetime import timedelta
+from email.utils import format_datetime
 from hashlib import sha256
 from pathlib import Path
 
 import pytest
 
+from resourcesync.cli.render.status import notes_of
+from resourcesync.destination.mirror_health import CheckedMirror
 from resourcesync.destination.reports import MirrorState, Mode
 from resourcesync.destination.sync_state import SyncState
 from resourcesync.errors import RollbackError
-from resourcesync.model.timestamps import format_w3c
 from resourcesync.ports import FetchRequest
 from tests.support.documents.written import written
 from tests.support.worlds.contradicting_source import ContradictingSource, change
 from tests.support.worlds.daily_source import DailySource, Form
 from tests.support.worlds.dump_source import AT, DumpSource, Packed, Told, many, zipped
 from tests.support.worlds.network import BASE, Answer, Serve
+from tests.support.worlds.plain_site import PlainSite
+from tests.support.worlds.site_maps import index, urlset
 from tests.support.worlds.world import World
 from tests.support.worlds.written_source import (
     Part,
     WrittenList,
     WrittenSource,
+    dated_network,
     dated_world,
     listed,
     serve_parts,
@@ -288,44 +294,6 @@ def test_a_resource_that_moves_between_packages_while_they_are_read_stays(
     assert world.in_sync()
 
 
-def made_at_each_request(world: World[WrittenSource], halves: list[list[str]]) -> None:
-    """Serve an index whose parts have the time of the request, and a second later the next one."""
-
-    def made(uri: str) -> Serve:
-        def serve(_: FetchRequest) -> Answer:
-            world.clock.advance(seconds=1)
-            now = format_w3c(world.clock.now())
-            serve_parts(world, now, in_two((now, now), halves), announces=False)
-            answer = world.network.answers[uri]
-            assert isinstance(answer, Answer)
-            made_at_each_request(world, halves)
-            return answer
-
-        return serve
-
-    parts = [f"{BASE}resourcesync/part{number}.xml" for number in (1, 2)]
-    world.network.answers |= {uri: made(uri) for uri in (RESOURCE_LIST, *parts)}
-
-
-def test_what_two_readings_of_an_index_made_at_each_request_lack_is_gone(tmp_path: Path) -> None:
-    world = World(tmp_path, WrittenSource())
-    names = sorted(world.source.written.contents)
-    made_at_each_request(world, [names[:15], names[15:]])
-    world.source.wait_until(7 * 86_400)
-    assert world.pull(RESOURCE_LIST).state is MirrorState.IN_SYNC
-    del world.source.written.contents[names[0]]
-    made_at_each_request(world, [names[1:15], names[15:]])
-    world.clock.advance(seconds=86_400)
-    assert world.pull(RESOURCE_LIST).state is MirrorState.BEHIND
-    assert names[0] in world.texts()
-    world.clock.advance(seconds=86_400)
-
-    report = world.pull(RESOURCE_LIST)
-
-    assert (report.state, report.deleted) == (MirrorState.IN_SYNC, 1)
-    assert world.in_sync()
-
-
 def test_parts_of_several_minutes_whose_index_dates_them_prove_absence_at_once(
     tmp_path: Path,
 ) -> None:
@@ -474,3 +442,63 @@ def test_a_part_that_cannot_be_had_hides_no_news_of_another(tmp_path: Path) -> N
     assert world.in_sync()
     world.network.answers[uris[1]] = old
     assert world.pull().mode is Mode.UNCHANGED
+
+
+PAGES = [f"{number}.html" for number in range(10, 30)]
+
+
+def serve_undated(world: World[PlainSite], *parts: list[str], age: int | None) -> None:
+    """Serve sitemaps without dates; by their server, all were written so many seconds ago."""
+    written = world.clock.now() - timedelta(seconds=age or 0)
+    headers = {} if age is None else {"last-modified": format_datetime(written, usegmt=True)}
+    bodies = [urlset(*((BASE + name, "") for name in part)) for part in parts]
+    uris = [f"{BASE}{number}.xml" for number in range(len(parts))]
+    bodies += [index(*uris), "".join(f"Sitemap: {uri}\n" for uri in uris).encode()]
+    for uri, body in zip((*uris, f"{BASE}sitemap.xml", f"{BASE}robots.txt"), bodies, strict=True):
+        world.network.answers[uri] = Answer(body=body, headers={**headers})
+
+
+@pytest.fixture(params=["sitemap.xml", "robots.txt"])
+def plain(tmp_path: Path, request: pytest.FixtureRequest) -> World[PlainSite]:
+    site = PlainSite(dict.fromkeys(PAGES, "page"))
+    site.entry = BASE + request.param
+    world = World(tmp_path, site, network=dated_network(site.clock))
+    serve_undated(world, PAGES[:10], PAGES[10:], age=DAY)
+    assert world.pull(delete="absent").state is MirrorState.IN_SYNC
+    world.clock.advance(hours=12)
+    return world
+
+
+@pytest.mark.parametrize(("age", "repairs"), [(3_600, 0), (3_600, 1), (300, 0), (None, 0)])
+def test_what_undated_parts_lack_is_gone_at_once_if_they_are_old_and_the_same_again(
+    plain: World[PlainSite], age: int | None, *, repairs: bool
+) -> None:
+    serve_undated(plain, PAGES[1:10], PAGES[10:], age=age)
+
+    report = plain.repair(source=None, deleting=True) if repairs else plain.pull()
+
+    is_gone = age == 3_600
+    assert report.state is (MirrorState.IN_SYNC if is_gone else MirrorState.BEHIND)
+    assert (report.deleted, report.retained.open) == (int(is_gone), int(not is_gone))
+    notes = "\n".join(notes_of(CheckedMirror(plain.status())))
+    assert ("a pull\nin ten minutes or more" in notes) is not is_gone
+    assert "--delete absent" not in notes
+    plain.clock.advance(seconds=600)
+    assert plain.pull().state is MirrorState.IN_SYNC
+    assert len(plain.files()) == len(PAGES) - 1
+
+
+def test_a_page_that_moves_between_sitemaps_of_old_dates_stays(plain: World[PlainSite]) -> None:
+    serve_undated(plain, PAGES[:10], PAGES[10:], age=DAY)
+    first = plain.network.answers[f"{BASE}0.xml"]
+
+    def move(_: FetchRequest) -> Answer:
+        serve_undated(plain, PAGES[:11], PAGES[11:], age=DAY)
+        assert isinstance(first, Answer)
+        return first
+
+    plain.network.answers[f"{BASE}0.xml"] = move
+
+    report = plain.pull()
+
+    assert (report.state, report.deleted) == (MirrorState.BEHIND, 0)

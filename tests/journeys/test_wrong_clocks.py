@@ -46,9 +46,9 @@ def our_clock_is(world: World[DatedServer], late: timedelta) -> Iterator[None]:
 @pytest.mark.parametrize(
     ("late", "message"),
     [
-        (timedelta(days=45), "this machine's clock is 45 days behind the Source's"),
-        (timedelta(days=3_650), "this machine's clock is 3,650 days behind the Source's"),
-        (timedelta(days=-45), "this machine's clock is 45 days ahead of the Source's"),
+        (timedelta(days=45), "this machine's clock is 45.0 d behind the Source's"),
+        (timedelta(days=3_650), "this machine's clock is 3650.0 d behind the Source's"),
+        (timedelta(days=-45), "this machine's clock is 45.0 d ahead of the Source's"),
         (timedelta(hours=30), "this machine's clock is 30 h behind the Source's"),
     ],
 )
@@ -63,11 +63,8 @@ def test_by_a_clock_that_is_days_off_no_mirror_is_in_sync(
         assert report.faults.skew_seconds == pytest.approx(-late.total_seconds(), abs=1)
         assert world.in_sync(), "what could be had is here all the same"
     report = world.pull()
-    assert (report.state, report.faults.skew_seconds, skews(world)) == (
-        MirrorState.IN_SYNC,
-        0.0,
-        [],
-    )
+    assert (report.state, report.faults.skew_seconds) == (MirrorState.IN_SYNC, 0.0)
+    assert skews(world) == []
 
 
 @pytest.mark.parametrize("days", [20_000, -400])
@@ -110,24 +107,26 @@ def test_an_audit_by_a_wrong_clock_knows_of_no_sync(world: World[DatedServer]) -
     world.events.clear()
     with our_clock_is(world, timedelta(days=45)):
         assert not world.audit().in_sync
-        assert skews(world) == ["this machine's clock is 45 days behind the Source's"]
+        assert skews(world) == ["this machine's clock is 45.0 d behind the Source's"]
         assert world.audit(offline=True).in_sync, "that asks nobody"
 
 
+@pytest.mark.parametrize(("days", "words"), [(400, "400.0 d behind"), (-2, "48 h ahead of")])
 def test_a_pull_by_a_wrong_clock_ends_with_3_and_says_what_to_do(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Said
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Said, days: int, words: str
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    date = f"{datetime.now(UTC) + timedelta(days=400):%a, %d %b %Y %H:%M:%S GMT}"
+    date, now = (f"{datetime.now(UTC) + timedelta(n):%a, %d %b %Y %T GMT}" for n in (days, 0))
+    times = {"Date": date, "Last_Modified": now}
     with HostileServer() as server:
-        page = server.on("/a.html", answer("200 OK", b"page", Date=date))
+        page = server.on("/a.html", answer("200 OK", b"page", **times))
         listed = urlset((page, "2025-01-01"))
-        uri = server.on("/map.xml", answer("200 OK", listed, Content_Type="text/xml", Date=date))
+        uri = server.on("/map.xml", answer("200 OK", listed, Content_Type="text/xml", **times))
         assert run(["pull", uri, "m"]) == 3
         said = capsys.readouterr()
         assert run(["pull", "m", "--json"]) == 3
     text = said.out + said.err
-    assert "this machine's clock is 399 days behind the Source's" in text
+    assert f"this machine's clock is {words} the Source's" in text
     assert "next   correct this machine's clock" in text
     assert "run it again" not in text
-    assert rows(capsys)[-1]["faults"]["skew_seconds"] < -399 * 86_400
+    assert rows(capsys)[-1]["faults"]["skew_seconds"] == pytest.approx(-days * 86_400, abs=60)

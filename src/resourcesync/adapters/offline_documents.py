@@ -61,15 +61,7 @@ class LocalDocuments:
             stream = path.open("rb")
         except OSError as error:
             raise StorageError(f"{path}: {error.strerror}") from error
-        return FetchedDocument(
-            uri=uri,
-            final_uri=str(path),
-            stream=stream,
-            etag="",
-            last_modified="",
-            links="",
-            media_type="",
-        )
+        return FetchedDocument(uri=uri, final_uri=str(path), stream=stream)
 
     def is_same(self, uri: str, place: str) -> bool:
         """True if an address names the document at a path."""

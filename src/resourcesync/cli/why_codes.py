@@ -162,10 +162,7 @@ def _render_page(fields: Mapping[str, Any]) -> Iterator[TextLine]:
 _NEAR: Final = 0.8
 """Similarity above which an unknown code is a misspelt known one, from 0 to 1."""
 _ENDS: Final = dict.fromkeys(
-    (
-        *("unreadable-file", "mended-row", "not-understood"),
-        *("open-absence", "cut-list", "old-lists", "old-part"),
-    ),
+    ("unreadable-file", "mended-row", "not-understood", "cut-list", "old-lists", "old-part"),
     ExitCode.PARTIAL,
 )
 """How a run ends that goes on without what an error or a warning is about."""

@@ -74,13 +74,16 @@ class Baseline:
                 lists = self._read(held, gap=gap, known=known, newer=newer)
             return self._pull.after_list if lists is None else self._synchronize(lists)
 
-    def read_listed_rows(self, held: ExitStack) -> ListedRows:
-        """Read what the Source lists now; its absence is that by which a repair may delete."""
+    def read_listed_rows(self, held: ExitStack, *, deleting: bool = False) -> ListedRows:
+        """Read what the Source lists now, and whether a repair may delete what it lacks."""
         self._accepts_undated = True
         lists = self._read(held)
         assert lists is not None, "an unconditional reading always returns a snapshot"
         snapshot, history, sorters, linked = lists
         absence, absent_at = self._assess(snapshot, history)
+        is_open = deleting and absence is planner.Absence.TWICE
+        if is_open and self._pull.resource_lists.is_stable(snapshot):
+            absence = planner.Absence.DELETED
         return ListedRows(
             sorters=sorters,
             at=None if snapshot.at is None else self._through,
@@ -197,6 +200,8 @@ class Baseline:
 
     def _synchronize(self, lists: _ListsRead) -> pull_session.SyncOutcome:
         self._decide_policy(lists.snapshot, lists.history)
+        if self._has_stable_absence(lists):
+            self._policy = structs.replace(self._policy, absence=planner.Absence.DELETED)
         counts, pulled = self._plan(lists)
         self._assign_paths(lists, counts.plan.create)
         if self._pull.options.dry_run:
@@ -224,6 +229,13 @@ class Baseline:
             delete_pending(self._pull, pulled)
         return pulled
 
+    def _has_stable_absence(self, lists: _ListsRead) -> bool:
+        """True if copies wait for a second reading of a list, and this one proves as much."""
+        if self._policy.absence is not planner.Absence.TWICE:
+            return False
+        reasons = (getattr(decision, "reason", "") for decision in self._decisions(lists))
+        return planner.MISSED in reasons and self._pull.resource_lists.is_stable(lists.snapshot)
+
     def _plan(self, lists: _ListsRead) -> tuple[planner.DecisionCounts, pull_session.SyncOutcome]:
         dry_run = self._pull.options.dry_run
         with RecordedPlan(self._pull) as planned:
@@ -231,13 +243,12 @@ class Baseline:
             counts = planned.count(chain.from_iterable(groups), Mode.BASELINE)
             foreseen, plan = planned.report(counts), counts.plan
         self._has_missed = counts.missed > 0
-        if self._has_missed:
-            self._pull.warn("open-absence", pull_session.OPEN_ABSENCE.format(counts.missed))
         return counts, pull_session.SyncOutcome(
             mode=Mode.BASELINE,
             plan=plan,
             deletions=foreseen,
             retained_count=counts.retained,
+            missed_count=counts.missed,
             filtered_count=counts.filtered if dry_run else None,
             selected_count=plan.same + plan.create + plan.update + counts.postponed,
             refused_count=self._pull.selection.refusals.count,
@@ -317,15 +328,10 @@ class Baseline:
             self._pull.warn("cut-list", pull_session.CUT_LIST)
         return planner.Absence.UNPROVEN if self._is_cut else absence, absent_at
 
-    @property
-    def _is_understood(self) -> bool:
-        """True if all entries can be used; one that cannot may be what seems to be gone."""
-        return not self._pull.selection.refusals.count
-
     def _decide_policy(self, snapshot: ListSnapshot, history: ChangeHistory | None) -> None:
         absence, absent_at = self._assess(snapshot, history)
-        if self._pull.selection.refusals.count:
-            self._pull.warn_not_understood(self._pull.selection.refusals.count)
+        if refused := self._pull.selection.refusals.count - snapshot.unread_parts:
+            self._pull.warn_not_understood(refused)
         if snapshot.outdated_parts:
             self._pull.warn("old-part", pull_session.OLD_PART)
         if self._is_old_copy:
@@ -353,7 +359,7 @@ class Baseline:
         if history is not None and not self._is_forced:
             through = reported_beside(cursor, snapshot.at, history)
         reading = absence_proof.ListReading(
-            is_complete=snapshot.proves_absence and self._is_understood,
+            is_complete=snapshot.proves_absence and not self._pull.selection.refusals.count,
             is_one_moment=snapshot.is_one_moment,
             moments=snapshot.moments,
             served=self._pull.now if snapshot.served is None else snapshot.served,

@@ -9,9 +9,10 @@ from contextlib import closing
 from datetime import datetime, timedelta
 from typing import Final
 
+from resourcesync.model.formatting import span
 from resourcesync.model.timestamps import from_microseconds
 from resourcesync.ports import Clock, Fetcher, FetchRequest, FetchResponse, Outcomes, Purpose
-from resourcesync.ports.validators_and_dates import age_when_served, served_at
+from resourcesync.ports.validators_and_dates import served_at
 
 REPORTED_SKEW: Final = timedelta(hours=1)
 """Smallest skew that is reported."""
@@ -24,8 +25,7 @@ _NO_SKEW: Final = timedelta()
 class SkewMeasuringFetcher:
     """`Fetcher` that compares the clocks of servers with this machine's.
 
-    Only answers made for the request itself count: a cache keeps the original date. A server that
-    dates a document later than its own answer has no usable clock.
+    Only answers made for the request itself count: a cache keeps the original date.
     """
 
     def __init__(self, fetcher: Fetcher, clock: Clock) -> None:
@@ -65,9 +65,7 @@ class SkewMeasuringFetcher:
 
     def _compare(self, sent: datetime, answer: FetchResponse) -> None:
         served, age = served_at(answer.headers), answer.headers.get("age", "0")
-        modified = age_when_served(answer.headers)
-        is_false = modified is not None and modified < -MAX_SKEW.total_seconds()
-        if served is None or age.strip() != "0" or is_false:
+        if served is None or age.strip() != "0":
             return
         moment = from_microseconds(served)
         skew = max(sent - moment, _NO_SKEW) or min(self._clock.now() - moment, _NO_SKEW)
@@ -78,9 +76,7 @@ class SkewMeasuringFetcher:
 def describe_skew(skew: timedelta) -> str:
     """Return the warning about the skew of this machine's clock."""
     way = "ahead of" if skew > _NO_SKEW else "behind"
-    days, hours = abs(skew).days, abs(skew).seconds // 3_600
-    amount = f"{days:,} days" if days > 1 else f"{24 * days + hours} h"
-    return f"this machine's clock is {amount} {way} the Source's"
+    return f"this machine's clock is {span(abs(skew).total_seconds())} {way} the Source's"
 
 
 def is_clock_wrong(skew: timedelta, listed_at: datetime | None, now: datetime) -> bool:

@@ -219,7 +219,10 @@ class Destination:
 
                 Recheck(pull).run(step)
             if step.selected_count == 0 and (left := urlsplit(pull.selection.left_out).path):
+                filters = pull.options.all_filters
                 hint = f"a GLOB that begins with / is for the whole path, such as {left}"
+                if not (filters.include or filters.exclude):
+                    hint = f"they exclude {left}, too; an empty value removes one, as --since ''"
                 pull.warn("nothing-selected", "no listed resource matches the filters", hint=hint)
         return step
 

@@ -17,6 +17,9 @@ STALE_REASON: Final = "the Source serves other bytes than the copy has"
 RESTORED: Final = "restored"
 """Value of ``Pending.code``: an unlisted copy was restored by hand."""
 
+OPEN: Final = "open"
+"""Value of ``Pending.code``: the list does not prove yet that an unlisted copy is gone."""
+
 CONTRADICTING: Final = "contradicting"
 """Value of ``Pending.code``: bytes that are not as listed are kept (``verify`` is lenient)."""
 
@@ -172,7 +175,8 @@ def task_of(
     task = known or pending_delete(copy, reason=reason, now=now, at=at, generation=generation)
     if isinstance(decision, planner.Delete):
         return task._replace(task=PendingTask.DELETE, reason=reason)
-    code = planner.FILTERED if decision.listed else RESTORED if planner.is_restored(copy) else ""
+    code = OPEN if reason in planner.OPEN_REASONS else ""
+    code = planner.FILTERED if decision.listed else RESTORED if planner.is_restored(copy) else code
     return task._replace(task=PendingTask.RETAIN, reason=reason, code=code)
 
 

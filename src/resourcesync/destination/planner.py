@@ -242,9 +242,8 @@ MISSED: Final = "not in the last reading of a list whose parts are of several mo
 SEEN_LATER: Final = "not in a list that is older than its last answer"
 """Reason to retain a copy: a newer list decides whether the resource is gone."""
 
-_BETWEEN_READINGS: Final = 600_000_000
-"""Least time between two readings that prove absence together, microseconds: a list may be in
-the middle of being written."""
+WRITING_TIME: Final = 600_000_000
+"""Longest time in which the documents of one list are written, microseconds."""
 
 OPEN_REASONS: Final = frozenset({MISSED, SEEN_LATER})
 """Reasons to retain copies while it is unknown whether their resources are gone."""
@@ -457,7 +456,7 @@ def _reason_of_absence(copy: Copy, task: Pending | None, policy: DecisionPolicy)
     if policy.absence is Absence.TWICE and not policy.retains(ABSENT):
         was_missed = task is not None and task.reason == MISSED
         is_known = task is not None and task.generation <= policy.counts_until
-        is_past = task is not None and task.first <= policy.now - _BETWEEN_READINGS
+        is_past = task is not None and task.first <= policy.now - WRITING_TIME
         return ABSENT if was_missed and is_known and is_past else MISSED
     return ABSENT
 
@@ -520,9 +519,9 @@ def _is_same(copy: Copy, row: ListedEntry) -> bool:
 class DecisionCounts(NamedTuple):
     """Counts of the decisions of a run.
 
-    Of the ``retained`` a later reading decides about the ``missed``. ``filtered`` copies are
-    listed, and do not match the filters; ``postponed`` resources are not due yet, and ``outdated``
-    of them have a copy. ``unsure``: some entry alone cannot show that a copy is still good.
+    A later reading decides about the ``missed``. ``filtered`` copies are listed, and do not match
+    the filters; ``postponed`` resources are not due yet, and ``outdated`` of them have a copy.
+    ``unsure``: some entry alone cannot show that a copy is still good.
     """
 
     plan: PlanSummary
@@ -557,8 +556,9 @@ def count_decisions(
                 delete += 1
                 untold += reason == ABSENT
             case Retain(copy, listed, reason):
-                missed += reason in OPEN_REASONS
-                retained += not (listed or is_restored(copy) or copy.is_damaged)
+                is_open = reason in OPEN_REASONS
+                missed += is_open
+                retained += not (is_open or listed or is_restored(copy) or copy.is_damaged)
                 filtered += listed
             case Postponed(task, before):
                 postponed += 1

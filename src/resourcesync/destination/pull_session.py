@@ -57,11 +57,6 @@ OLD_LISTS: Final = (
     " state): nothing goes, and the mirror is behind until they report more. If they are right,"
     " read the whole list: a baseline"
 )
-OPEN_ABSENCE: Final = (
-    "copies are not in the Resource List ({:,}), but it does not prove that they are gone: it is"
-    " older than an earlier list, or than the last answer with them, or its parts are of several"
-    " moments. A later pull decides"
-)
 NO_CHANGES: Final = (
     "the Source no longer has Change Lists, and its Resource List is older than the mirror: later"
     " changes are fetched with the next Resource List"
@@ -130,6 +125,7 @@ class SyncOutcome(msgspec.Struct, kw_only=True):
     tally: TransferTally = msgspec.field(default_factory=TransferTally)
     deletions: DeletionResult = msgspec.field(default_factory=DeletionResult)
     retained_count: int = 0
+    missed_count: int = 0
     filtered_count: int | None = None
     is_complete: bool = True
     selected_count: int | None = None

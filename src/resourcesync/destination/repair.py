@@ -62,7 +62,7 @@ class Repair:
         if was_in_sync and not wanted and not extra:
             return SyncOutcome(mode=Mode.UNCHANGED, plan=PlanSummary(mode=Mode.UNCHANGED))
         with ExitStack() as held:
-            listed = Baseline(self._pull).read_listed_rows(held)
+            listed = Baseline(self._pull).read_listed_rows(held, deleting=bool(extra))
             inspector = held.enter_context(self._pull.dependencies.copies.inspect())
             pulled = self._repair(listed, wanted, extra, inspector)
         is_all_read &= was_in_sync is not False or bool(wanted or extra)  # else as audited

@@ -193,6 +193,7 @@ class RetainedCounts(msgspec.Struct, frozen=True, kw_only=True):
 
     Attributes:
         unlisted: The Source no longer lists them, and policy retains them.
+        open: They are not in the list, which does not prove yet that they are gone.
         filtered: They no longer match the filters.
         restored: They are not listed, and were restored from the trash.
         damaged: They are not listed, and an audit found them changed or missing.
@@ -203,6 +204,7 @@ class RetainedCounts(msgspec.Struct, frozen=True, kw_only=True):
     """
 
     unlisted: int = 0
+    open: int = 0
     filtered: int = 0
     restored: int = 0
     damaged: int = 0

@@ -263,6 +263,7 @@ def _retained_counts(
     return replace(
         stored,
         unlisted=stored.unlisted if pulled.unread_parts else pulled.retained_count,
+        open=stored.open if pulled.is_written else pulled.missed_count,
         filtered=counts.with_codes(planner.FILTERED) if planned is None else planned,
         edited=stored.edited if edited is None else edited,
     )

@@ -471,11 +471,13 @@ def count_retained(
     codes = pending_tasks.UNAVAILABLE_CODES
     unknown = memory.accepts_missing and state.pending_with_copy(rows.PendingTask.FETCH, codes)
     filtered, restored = counts.with_codes(FILTERED), counts.with_codes(pending_tasks.RESTORED)
-    unlisted = counts.of_task(rows.PendingTask.RETAIN) - filtered - restored
+    undecided = counts.with_codes(pending_tasks.OPEN)
+    unlisted = counts.of_task(rows.PendingTask.RETAIN) - filtered - restored - undecided
     if unlisted and count_unread(state):
         unlisted = sum(map(is_gone, state.pending(rows.PendingTask.RETAIN)))  # it may list others
     return reports.RetainedCounts(
         unlisted=max(0, unlisted - damaged[""]),
+        open=undecided,
         filtered=filtered,
         restored=restored - damaged[pending_tasks.RESTORED],
         damaged=damaged.total(),

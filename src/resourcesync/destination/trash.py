@@ -142,14 +142,11 @@ class Trash(msgspec.Struct, kw_only=True):
         """Return what is in the way; not what a restoring that was killed put there."""
         known, is_there = self.state.copy(row.uri), self.copies.signature(row.path) is not None
         if known is None:
-            is_free = not is_there or (is_same and not self._is_of_another(row))
+            is_free = not is_there or (is_same and owner_of(self.state, row.path) is None)
             return None if is_free else _OCCUPIED
         if is_same and is_restored(known) and check_installed(known, self.copies):
             return None
         return _OCCUPIED if is_there else _NEWER
-
-    def _is_of_another(self, row: TrashRow) -> bool:
-        return owner_of(self.state, row.path) is not None
 
     def _copy(self, row: TrashRow, length: int, digests: str) -> Copy:
         return Copy(

@@ -56,10 +56,10 @@ class FetchedDocument(msgspec.Struct, frozen=True, kw_only=True):
     uri: str
     final_uri: str
     stream: BinaryIO
-    etag: str
-    last_modified: str
-    links: str
-    media_type: str
+    etag: str = ""
+    last_modified: str = ""
+    links: str = ""
+    media_type: str = ""
     served: int | None = None
     is_stored: bool = False
 

@@ -175,12 +175,9 @@ class Application:
             return response
         if request.raw_path in {b"", b"/"}:
             return self._front.response_to(request)
-        if self._is_away():
+        if not (self._root.is_dir() and any(map(os.path.lexists, self._always_there))):
             return storage_error_response(StorageError("a folder is away: is its disk mounted?"))
         return asgi.refuse(404, "Not found.")
-
-    def _is_away(self) -> bool:
-        return not (self._root.is_dir() and any(map(os.path.lexists, self._always_there)))
 
     def _redirect_to_folder(self, request: asgi.HttpRequest) -> Response | None:
         """The address is relative: a proxy may serve all this below another path."""

@@ -10,7 +10,7 @@ from resourcesync.errors import DocumentError, PackageError, PackedMemberError, 
 from resourcesync.model.digests import digest_chunks
 from resourcesync.model.entries import Change
 from resourcesync.model.settings import RuleProfile
-from resourcesync.model.vocabulary import Capability
+from resourcesync.model.vocabulary import Capability, ChangeKind
 from resourcesync.validator.examination import Examination
 from resourcesync.validator.marks import MarkStore
 from resourcesync.validator.rule import RuleFinding, by_place
@@ -133,7 +133,7 @@ class ListedPackage(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class PackageValidator:
-    """Checks one package; then it has the summary of its manifest and counts the members read."""
+    """Checks one package; then it has the summary of its manifest and counts its members."""
 
     def __init__(
         self,
@@ -147,7 +147,7 @@ class PackageValidator:
         self._listed = listed
         self._store = store
         self.manifest: DocumentSummary | None = None
-        self.members = 0
+        self.members = self.listed_members = 0
 
     def judge(self, file: BinaryIO) -> Iterator[RuleFinding | Unreached]:
         """Yield the faults of the package in a seekable file, at any position."""
@@ -191,6 +191,8 @@ class PackageValidator:
         )
         findings = list(by_place(examination))
         self.manifest = examination.summary
+        deletions = sum(resource.change == ChangeKind.DELETED for resource in listed)
+        self.listed_members = examination.summary.entries - deletions
         dump = None if self._listed is None else self._listed.dump.capability
         wrong = list(judge_manifest(examination.summary, dump=dump))
         if wrong and examination.summary.capability is not None:

@@ -123,7 +123,7 @@ class Validator:
         yield AppliedRules(place, _PACKAGE_RULES if listed else _PACKAGE_RULES - {"RD07"})
         if judge.manifest is not None:
             yield results.Judged(judge.manifest, judge.manifest.uri)
-            yield results.Sampled(place, judge.members, judge.manifest.entries, is_packed=True)
+            yield results.Sampled(place, judge.members, judge.listed_members, is_packed=True)
         return judge.manifest
 
     def _judge_dumps(

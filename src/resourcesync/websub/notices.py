@@ -41,7 +41,7 @@ def send_notices(
     plain: dict[ports.FetchRequest, Notice] = {}
     for outcome in messenger.fetch(list(fat)):
         notice = fat[outcome.request]
-        if _refuses_payload(outcome):
+        if isinstance(outcome, ports.FetchResponse) and outcome.status in _REFUSED:
             ping = messages.ping_form(notice.topic)
             plain[post_request(notice.hub, ping, messages.FORM)] = notice
         else:
@@ -57,10 +57,6 @@ def _payload(notice: Notice, key: bytes) -> ports.FetchRequest:
     if key:
         fields.append((messages.SIGNATURE, sign(key, notice.body)))
     return post_request(notice.hub, notice.body, messages.XML, *fields)
-
-
-def _refuses_payload(outcome: ports.FetchResponse | ports.FetchFailure) -> bool:
-    return isinstance(outcome, ports.FetchResponse) and outcome.status in _REFUSED
 
 
 def _problem(outcome: ports.FetchResponse | ports.FetchFailure) -> str:

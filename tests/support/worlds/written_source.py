@@ -159,11 +159,14 @@ def serve_parts(
 def dated_world(folder: Path) -> World[WrittenSource]:
     """Return a mirror of a Source whose server gives each answer a ``Date``."""
     source = WrittenSource()
+    return World(folder, source, network=dated_network(source.clock))
 
+
+def dated_network(clock: ManualClock) -> Network:
     def route(request: FetchRequest, serve: Serve) -> Answer | Exception:
         answer = serve(request)
         if isinstance(answer, Answer):
-            answer.headers["date"] = format_datetime(source.clock.now(), usegmt=True)
+            answer.headers["date"] = format_datetime(clock.now(), usegmt=True)
         return answer
 
-    return World(folder, source, network=Network(route))
+    return Network(route)

@@ -31,15 +31,7 @@ BASE = "http://source.example/"
 
 def fetched_list(data: bytes) -> FetchedDocument:
     uri = BASE + "list.xml"
-    return FetchedDocument(
-        uri=uri,
-        final_uri=uri,
-        stream=BytesIO(data),
-        etag="",
-        last_modified="",
-        links="",
-        media_type="",
-    )
+    return FetchedDocument(uri=uri, final_uri=uri, stream=BytesIO(data))
 
 
 def read(

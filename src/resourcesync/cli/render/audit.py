@@ -69,13 +69,13 @@ def _not_in_sync(report: AuditReport, mirror: Path) -> Iterator[TextLine]:
     accuracy = f"{_BELOW}accuracy {_accuracy(report)}     {_cost(report)}"
     yield TextLine(accuracy, level=QUIET)
     if report.has_gap:
-        gap = "changes may be missing: the lists that were read do not cover all of them"
+        gap = "the lists that were read may not cover all changes"
         yield TextLine(f"{_BELOW}{gap}", level=QUIET)
     counts = {
         "not listed by the Source": report.extra,
         "listed but not usable": report.refused - report.unread,
         f"{'part' if report.unread == 1 else 'parts'} of the list not read": report.unread,
-        "listed but not at the Source (404)": report.unserved,
+        "listed but not at the Source (404, 410)": report.unserved,
         "could not be checked": report.unchecked - report.unserved,
         _NO_HASH: report.unproven,
     }
@@ -88,7 +88,7 @@ def _not_in_sync(report: AuditReport, mirror: Path) -> Iterator[TextLine]:
 def _remarks(report: AuditReport, mirror: Path) -> Iterator[TextLine]:
     """Yield what is no fault: what the Source does not deliver, retained and foreign files."""
     counts = {
-        "listed but absent at the Source (404)": report.absent,
+        "listed but absent at the Source (404, 410)": report.absent,
         "skipped (robots.txt, or a redirect to another site)": report.skipped,
     }
     if text := formatting.counts(counts):

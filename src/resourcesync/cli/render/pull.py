@@ -312,7 +312,7 @@ def conclude(
     if report.dry_run:
         lines = _dry_run_lines(report, plan)
         if code is ExitCode.PARTIAL:
-            only = ("retained.edited", "faults.gap", "faults.unread", "unusable")
+            only = ("retained.edited", "retained.open", "faults.gap", "faults.unread", "unusable")
             lines += _next_steps(report, folder, only=only)
     elif report.spent:
         lines = _budget_lines(report, folder, plan)
@@ -404,7 +404,7 @@ def _in_sync(report: RunReport, folder: str, place: str, *, first: bool) -> list
     changes, size = _changes(report), formatting.size(report.fetched.bytes)
     remarks = [TextLine(f"{_INDENT}{text}") for text in say("remarks", report, folder)]
     if first and changes:
-        text = f"{resources}, {size} in {place}  ({changes}{_hash_note(report)})  {seconds}"
+        text = f"{resources} in {place}, {size} fetched  ({changes}{_hash_note(report)})  {seconds}"
         state = f"state as of {as_of}. " if as_of else ""
         last = TextLine(f"{_INDENT}{state}Run the same command again to update.")
         return [TextLine(text, "In sync", QUIET), *remarks, last]
@@ -450,7 +450,7 @@ def _not_in_sync(report: RunReport, folder: str, code: ExitCode) -> list[TextLin
         return [TextLine(text, "Stopped", QUIET), held]
     # A rerun does not help for entries that cannot be used, nor for what the Source must mend.
     others = counts["other_failed"] - sum(counts[code] for code in _NO_RERUN)
-    is_known = bool(report.failed - others or listed.refused or faults.undecided)
+    is_known = bool(report.failed - others or listed.refused or faults.undecided or retained.open)
     is_known = is_known or bool(faults.gap or faults.skew_seconds or faults.absent_below)
     counts["again"] = max(others, 0) if is_known else 1
     return [TextLine(text, "Not in sync", QUIET), *_next_steps(report, folder, more=counts)]

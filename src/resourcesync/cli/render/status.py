@@ -168,11 +168,12 @@ def notes_of(seen: CheckedMirror, next_pull: str = "") -> list[str]:
     """Return the notes about a mirror that is not in sync, and the next steps."""
     mirror = seen.status
     listed, ended = mirror.listed, mirror.last_run
+    has_own_step = mirror.retained.damaged + mirror.retained.edited > 0
     notes = [*_pending_deletions(mirror), *_why_failed(mirror), *_uncounted(mirror)]
     if listed.pending:
         waiting = formatting.counted(listed.pending, "listed resource")
         notes.append(f"{waiting} not in the mirror as listed; {_tried_again(mirror, next_pull)}.")
-    elif mirror.is_refuted and mirror.state is MirrorState.BEHIND and not _has_own_step(mirror):
+    elif mirror.is_refuted and mirror.state is MirrorState.BEHIND and not has_own_step:
         again = f"resourcesync pull {mirror.mirror}"
         notes.append(f"an audit found that it is not in sync; next: {again}")
     is_running = mirror.state is MirrorState.SYNCING  # then what was not tried yet is no failure
@@ -180,16 +181,12 @@ def notes_of(seen: CheckedMirror, next_pull: str = "") -> list[str]:
     notes += [f"! {failing.uri}   {_failure(failing, ended)}" for failing in failures]
     is_complete = len(mirror.failures) >= listed.pending  # only then the counts are right
     counts = Counter(failing.code for failing in mirror.failures if is_complete)
-    for said in (
-        *say("faults", mirror, mirror.mirror, more=counts),
-        *say("remarks", mirror, mirror.mirror),
-    ):
+    faults = list(say("faults", mirror, mirror.mirror, more=counts))
+    if mirror.state is MirrorState.BEHIND and not (notes or faults):
+        faults.append(f"next: resourcesync pull {mirror.mirror}")
+    for said in (*faults, *say("remarks", mirror, mirror.mirror)):
         notes += said.split("\n")
     return [*notes, *_exceeded_limits(seen)]
-
-
-def _has_own_step(mirror: MirrorStatus) -> bool:
-    return mirror.retained.damaged + mirror.retained.edited > 0
 
 
 def _exceeded_limits(seen: CheckedMirror) -> Iterator[str]:
@@ -224,12 +221,14 @@ def _pending_deletions(mirror: MirrorStatus) -> Iterator[str]:
 
 def _uncounted(mirror: MirrorStatus) -> Iterator[str]:
     faults, is_known = mirror.faults, mirror.is_counted or mirror.listed.since is not None
-    if is_known or faults.gap or faults.undecided or not mirror.resources:
+    is_known = is_known or faults.gap or bool(faults.undecided or mirror.retained.open)
+    if is_known or not mirror.resources:
         return
-    pull = "the last pull did not complete" if mirror.in_sync_at else "no pull has completed yet"
+    has_been = mirror.in_sync_at is not None  # a pull may be complete, and leave a question
+    pull = "until a pull has read the whole list," if has_been else "no pull has completed yet, so"
     again = f"continue with: resourcesync pull {mirror.mirror}"
     now = _RUNNING if mirror.state is MirrorState.SYNCING else again
-    yield f"{pull}, so the number of missing resources is unknown; {now}"
+    yield f"{pull} the number of missing resources is unknown; {now}"
 
 
 def _failure(failing: Failing, ended: datetime | None) -> str:

@@ -315,8 +315,6 @@ def _manifest_document(
         final_uri=final_uri or offered.uri,
         stream=stream,
         etag=offered.version,
-        last_modified="",
-        links="",
         media_type="application/xml",
     )
 

@@ -131,16 +131,7 @@ class ListDocuments:
 
 
 def _stored_document(uri: str, stream: BinaryIO, served: int | None) -> FetchedDocument:
-    return FetchedDocument(
-        uri=uri,
-        final_uri=uri,
-        stream=stream,
-        etag="",
-        last_modified="",
-        links="",
-        media_type="",
-        served=served,
-    )
+    return FetchedDocument(uri=uri, final_uri=uri, stream=stream, served=served)
 
 
 MAX_PARTS: Final = 50_000
@@ -194,9 +185,7 @@ def parts_of(document: "Document") -> dict[str, Part]:
 def is_same_host(fetched: FetchedDocument) -> bool:
     """True if a list came from the requested host: one from another host proves no absence."""
     requested, final = origin(fetched.uri), origin(fetched.final_uri)
-    return (
-        requested.partition("://")[2] == final.partition("://")[2]
-    )  # TLS or not, the host is the same
+    return requested.partition("://")[2] == final.partition("://")[2]  # with TLS, or without
 
 
 def fits_index(announced: Part, header: Header, index: Header) -> bool:

@@ -5,8 +5,8 @@ nothing. The entries wait on disk: memory does not grow with the size of the Sou
 """
 
 import hashlib
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from contextlib import ExitStack
+from collections.abc import Callable, Iterable, Sequence
+from contextlib import ExitStack, closing
 from typing import TYPE_CHECKING, Final
 
 import msgspec
@@ -25,7 +25,7 @@ from resourcesync.destination.lists.list_documents import (
 )
 from resourcesync.destination.lists.selection import ResourceSelection
 from resourcesync.destination.pending_tasks import PART_UNREAD
-from resourcesync.destination.planner import ListedEntry
+from resourcesync.destination.planner import WRITING_TIME, ListedEntry
 from resourcesync.discovery.document_fetcher import DocumentFetcher, FetchedDocument, fetch
 from resourcesync.mirror_state.rows import ProcessedDocument
 from resourcesync.model.digests import Digest, agree, usable
@@ -33,6 +33,7 @@ from resourcesync.model.entries import Entry, Package, Part, RefusedEntry, Resou
 from resourcesync.model.leniencies import Leniency
 from resourcesync.model.timestamps import known_microseconds
 from resourcesync.model.vocabulary import Capability, Dialect
+from resourcesync.ports.validators_and_dates import modified_at
 
 if TYPE_CHECKING:
     from resourcesync.destination.lists.dump_packages import DumpPackages
@@ -67,6 +68,12 @@ class ListSnapshot(msgspec.Struct, frozen=True, kw_only=True):
         return self.moments.at
 
 
+def _digest_of(fetched: FetchedDocument) -> str:
+    """Return the SHA-256 of a document."""
+    fetched.stream.seek(0)
+    return hashlib.file_digest(fetched.stream, "sha256").hexdigest()  # type: ignore[arg-type]  # a file
+
+
 def list_version(fetched: FetchedDocument) -> absence_proof.ListVersion:
     """Return the version of a Resource List; of an index, its parts are unknown."""
     document = fetched.open()
@@ -74,10 +81,9 @@ def list_version(fetched: FetchedDocument) -> absence_proof.ListVersion:
     ats = [known_microseconds(document.header.at)]
     if is_index:
         ats += [known_microseconds(part.at) for part in parts_of(document).values()]
-    fetched.stream.seek(0)
     return absence_proof.ListVersion(
         uri=fetched.uri,
-        digest=hashlib.file_digest(fetched.stream, "sha256").hexdigest(),  # type: ignore[arg-type]  # a file
+        digest=_digest_of(fetched),
         etag=fetched.etag,
         last_modified=fetched.last_modified,
         at=max((at for at in ats if at is not None), default=None),
@@ -142,6 +148,31 @@ class ResourceListReader:
             documents.retain()
         return snapshot
 
+    def is_stable(self, snapshot: ListSnapshot) -> bool:
+        """True if all documents of a plain sitemap were as read, together, at one moment.
+
+        None was touched for a while before the reading began, and all are still the same: so it is
+        no list that is being written, either.
+        """
+        head, began = snapshot.version, snapshot.served
+        if head is None or began is None or snapshot.dialect is not Dialect.SITEMAP:
+            return False
+        heads = (head, *(head.parts or ()))
+        known = {each.uri: each for top in heads for each in (top, *(top.parts or ()))}
+        for each in known.values():
+            modified = known_microseconds(modified_at({"last-modified": each.last_modified}))
+            if each.at is not None or modified is None or modified > began - WRITING_TIME:
+                return False
+        failed: list[str] = []
+        again = {uri: each.without_old_dates(None, 0) for uri, each in known.items()}
+        documents = self._documents.uncached()
+        with closing(documents.get_all(again, lambda uri, _: failed.append(uri))) as others:
+            for fetched in others:
+                with fetched:
+                    if _digest_of(fetched) != known[fetched.uri].digest:
+                        return False
+        return not failed
+
     def _read_robots(
         self,
         document: "Document",
@@ -187,7 +218,7 @@ class ResourceListReader:
         return structs.replace(
             _joined(lists, unread=len(unread), is_whole=not missing),
             served=_earliest(robots.served, *(each.served for each in lists)),
-            version=head,
+            version=structs.replace(head, parts=tuple(filter(None, (of.version for of in lists)))),
         )
 
     def _read_list(
@@ -282,7 +313,9 @@ class ResourceListReader:
             raise unread[0]
         stated = {part.version.uri: part.version.at for part in read if part.version.at is not None}
         snapshot = ListSnapshot(
-            moments=_moments(index, stated),
+            moments=absence_proof.ListMoments(
+                head=known_microseconds(index.header.at), parts=stated
+            ),
             served=_earliest(*(part.served for part in read)),
             entries=entries,
             proves_absence=complete and not unread and not self._selection.addresses.has_twins,
@@ -351,7 +384,7 @@ class ResourceListReader:
                 version = absence_proof.ListVersion(uri=offered.uri, at=at)
                 read.append(absence_proof.ReadPart(version, offered.entry, None, has_hash))
                 entries += self._add_resources(document, spool, version=at)
-        moments = _moments(dump, stated)
+        moments = absence_proof.ListMoments(head=known_microseconds(dump.header.at), parts=stated)
         return ListSnapshot(
             moments=moments,
             entries=entries,
@@ -422,15 +455,11 @@ def _joined(lists: Sequence[ListSnapshot], *, unread: int, is_whole: bool) -> Li
         moments=absence_proof.ListMoments(),
         entries=sum(each.entries for each in lists),
         proves_absence=is_whole and all(each.proves_absence for each in lists),
-        is_one_moment=len(lists) == 1,
+        is_one_moment=len(lists) == 1 and lists[0].is_one_moment,
         dialect=Dialect.SITEMAP,
         documents=(),
         unread_parts=unread + sum(each.unread_parts for each in lists),
     )
-
-
-def _moments(head: "Document", parts: Mapping[str, int]) -> absence_proof.ListMoments:
-    return absence_proof.ListMoments(head=known_microseconds(head.header.at), parts=parts)
 
 
 def _earliest(*times: int | None) -> int | None:
