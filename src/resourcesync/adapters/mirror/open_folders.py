@@ -40,8 +40,7 @@ class OpenFolders:
         if not is_copy_path(leaf if folder in self._allowed else path):
             raise copy_path_error(path)
         self._allowed.add(folder)
-        is_open = folder in self._descriptors
-        descriptor = self._descriptors[folder] if is_open else self._open(folder, create=create)
+        descriptor = self._open(folder, create=create)
         if create:
             self._changed.add(folder)
         return descriptor, leaf
@@ -150,13 +149,10 @@ class FolderCopyInspector:
 
     def digest(self, path: str, algorithms: Sequence[str]) -> tuple[int, tuple[Digest, ...]] | None:
         """Read a copy; return its length in bytes and its digests, ``None`` when there is none."""
-        file = self._open(path)
-        if file is None:
-            return None
-        found = _content_of(file, path, algorithms)
+        found = next(self.digest_all([(path, algorithms)]))
         if isinstance(found, StorageError):
             raise found
-        return found.length, parse_digests(found.digests)
+        return None if found is None else (found.length, parse_digests(found.digests))
 
     def digest_all(
         self, wanted: Sequence[tuple[str, Sequence[str]]]
@@ -165,7 +161,7 @@ class FolderCopyInspector:
 
         All are opened first, so that the disk reads the next ones while one is hashed.
         """
-        files: list[_OpenCopy | StorageError | None] = []
+        files: list[_Opened | StorageError | None] = []
         try:
             files.extend(self._open_ahead(path) for path, _ in wanted)
             for number, (path, algorithms) in enumerate(wanted):
@@ -176,7 +172,7 @@ class FolderCopyInspector:
                 if isinstance(file, tuple):
                     os.close(file[0])
 
-    def _open_ahead(self, path: str) -> "_OpenCopy | StorageError | None":
+    def _open_ahead(self, path: str) -> "_Opened | StorageError | None":
         """Open a file and let the system read its start; return the error if that fails."""
         try:
             file = self._open(path)
@@ -189,7 +185,7 @@ class FolderCopyInspector:
                 pass  # it is advice: not every file system takes it
         return file
 
-    def _open(self, path: str) -> "_OpenCopy | None":
+    def _open(self, path: str) -> "_Opened | None":
         try:
             folder, leaf = self._folders.locate(path, create=False)
             file = os.open(leaf, FILE, dir_fd=folder)
@@ -202,13 +198,11 @@ class FolderCopyInspector:
             raise mirror_error(error, f"reading {path}") from error
 
 
-_OpenCopy = tuple[int, os.stat_result]
+_Opened = tuple[int, os.stat_result]
 """A descriptor, and the status before the reading: one that is outdated is of no content."""
 
 
-def _content_of(
-    copy: _OpenCopy, path: str, algorithms: Sequence[str]
-) -> CopyContent | StorageError:
+def _content_of(copy: _Opened, path: str, algorithms: Sequence[str]) -> CopyContent | StorageError:
     file, status = copy
     try:
         return CopyContent(*content_of(file, algorithms, status.st_size), signature_of(status))
