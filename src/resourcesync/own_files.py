@@ -167,8 +167,16 @@ def _parts(path: Path) -> tuple[Path, tuple[str, ...]]:
 def open_file(name: str | bytes, folder: int, flags: int = FILE, mode: int = 0o600) -> int:
     """Return a descriptor of a regular file in an open folder."""
     file = os.open(name, flags | FILE, mode, dir_fd=folder)
-    if flags & os.O_EXCL or is_regular(os.fstat(file)):  # what the call has made is one
-        return file
+    if not flags & os.O_EXCL:  # what the call has made is one
+        regular_status(file)
+    return file
+
+
+def regular_status(file: int) -> os.stat_result:
+    """Return the status of an open file; one that is not regular is closed, which is an error."""
+    found = os.fstat(file)
+    if is_regular(found):
+        return found
     os.close(file)
     raise OSError(errno.EINVAL, "it is not an ordinary file")
 

@@ -4,7 +4,6 @@ No other module imports ``sqlite3``. A statement commits by itself, except in ``
 """
 
 import os
-import shutil
 import sqlite3
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager, suppress
@@ -148,9 +147,10 @@ class SqliteErrors:
     def has_no_room(self) -> bool:
         """True if the disk has no room for the index of a log, without which nothing is read."""
         try:
-            return shutil.disk_usage(Path(self._path).parent).free < _INDEX_BYTES
+            disk = os.statvfs(Path(self._path).parent)
         except OSError:
             return False
+        return disk.f_bavail * disk.f_frsize < _INDEX_BYTES
 
     def _translate(self, error: sqlite3.Error) -> errors.ResourceSyncError:
         if isinstance(error, sqlite3.ProgrammingError) and "thread" in str(error):

@@ -98,4 +98,4 @@ def test_a_publication_loads_nothing_of_mirrors(tmp_path: Path) -> None:
 
     assert modules & SLOW == set()
     assert not [name for name in modules if ".mirrors" in name or ".planner" in name]
-    assert len(own(modules)) <= 119
+    assert len(own(modules)) <= 112

@@ -55,7 +55,7 @@ class InRuns(Single):
                 uris=[original.uri for original in some],
                 fingerprints=[original.fingerprint for original in some],
                 lengths=[original.length for original in some],
-                seconds=[int(original.lastmod.timestamp()) for original in some],
+                modified=[int(original.lastmod.timestamp()) * 10**9 for original in some],
             )
 
     def measure_run(self, run: Sequence[Original]) -> MeasuredRun:

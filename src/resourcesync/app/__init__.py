@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from resourcesync import export_lazily
 
 if TYPE_CHECKING:
-    from resourcesync.adapters import system
+    from resourcesync.adapters import store_documents, system
     from resourcesync.app import (
         diagnosis,
         document_access,
@@ -48,6 +48,7 @@ __all__ = [
     "plugins",
     "publisher",
     "site",
+    "store_documents",
     "stored_names",
     "system",
     "trees",
@@ -56,7 +57,7 @@ __all__ = [
 _FOLDERS = {
     **dict.fromkeys(("accounts", "catalogues", "inputs", "trees"), "app.publishing"),
     **dict.fromkeys(("applications", "hubs", "site"), "app.serving"),
-    "system": "adapters",
+    **dict.fromkeys(("store_documents", "system"), "adapters"),
 }
 
 __getattr__, __dir__ = export_lazily(

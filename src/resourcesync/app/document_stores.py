@@ -9,7 +9,6 @@ from urllib.parse import urlsplit
 
 from resourcesync import app
 from resourcesync.adapters.folder_documents import FolderDocuments
-from resourcesync.adapters.store_documents import StoredDocuments
 from resourcesync.errors import ConfigurationError
 from resourcesync.ports.documents import DocumentStore
 
@@ -32,7 +31,7 @@ def out_setting(root: Path, out: Path | str) -> str:
 def documents_at(root: Path, out: str) -> DocumentStore:
     """Return the store of the documents; nothing is written or locked yet."""
     if is_store(out):
-        return StoredDocuments(app.mirror_stores.open_store(out))
+        return app.store_documents.StoredDocuments(app.mirror_stores.open_store(out))
     return FolderDocuments(root / out)
 
 
@@ -49,7 +48,7 @@ def locked_documents(
         return
     store = app.mirror_stores.open_store(out)
     with app.mirror_stores.lock_store(store, own / _NAME):
-        yield StoredDocuments(store)
+        yield app.store_documents.StoredDocuments(store)
 
 
 ROBOTS_FILE: Final = "robots.txt"

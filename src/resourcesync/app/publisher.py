@@ -183,7 +183,7 @@ class Catalogue:
         """Yield ``(number, change)`` in order of time, those after number ``after``.
 
         Changes that no list has any more are removed; 0 begins with the oldest that is left. After
-        a catalogue was restored from a backup, begin so: it gives the same numbers again.
+        a backup was restored, begin so: its numbers come again.
 
         Raises:
             ConfigurationError: There is no such catalogue.

@@ -93,7 +93,7 @@ resourcesync COMMAND -h   its most important options; --help: all of them
 """
 
 
-_GARBAGE_THRESHOLD: Final = 30_000
+_GARBAGE_THRESHOLD: Final = 50_000
 """New objects until the next search for cycles. With Python's 700, imports alone cause 77 of them,
 and a tenth of the time of a short command.
 """

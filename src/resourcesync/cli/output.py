@@ -251,7 +251,7 @@ class Job(NamedTuple):
         return self._replace(command=command, output=chosen)
 
 
-_UTC_MOMENT: Final = re.compile(r"(?<![\w-])(\d{4}-\d\d-\d\d \d\d:\d\d:\d\d)Z(?!\w)")
+_UTC_MOMENT: Final = r"(?<![\w-])(\d{4}-\d\d-\d\d \d\d:\d\d:\d\d)Z(?!\w)"
 
 
 def with_local_times(text: str) -> str:
@@ -259,7 +259,7 @@ def with_local_times(text: str) -> str:
 
     The zone is that of this machine (``TZ``); in UTC they stay as they are.
     """
-    return _UTC_MOMENT.sub(_local_time, text) if "Z" in text else text
+    return re.sub(_UTC_MOMENT, _local_time, text) if "Z" in text else text
 
 
 def _local_time(written: re.Match[str]) -> str:
@@ -289,16 +289,15 @@ def labelled(line: TextLine) -> tuple[str, str]:
 HIDDEN: Final = "(hidden)"
 # An address begins a value or a word: one within a query is part of a name. The text behind a
 # user's colon is not a port; a password may contain an unescaped slash.
-_USER_INFO: Final = re.compile(
-    r"""(?<![^\s"'`(<\[,])((?:[a-z][a-z0-9+.-]*:)*//|https?:/)"""
-    r"""(?:[^/?#\s]*|[^/?#\s@\[]*:(?![0-9]*(?:[/?#,\s"']|$))\S*)@""",
-    re.IGNORECASE,
+_USER_INFO: Final = (
+    r"""(?i)(?<![^\s"'`(<\[,])((?:[a-z][a-z0-9+.-]*:)*//|https?:/)"""
+    r"""(?:[^/?#\s]*|[^/?#\s@\[]*:(?![0-9]*(?:[/?#,\s"']|$))\S*)@"""
 )
 
 
 def without_users(text: str) -> str:
     """Return a text with the user information of the addresses in it hidden, and nothing else."""
-    return _USER_INFO.sub(rf"\1{HIDDEN}@", text) if "@" in text else text
+    return re.sub(_USER_INFO, rf"\1{HIDDEN}@", text) if "@" in text else text
 
 
 _GOES_ON: Final = " " * 20

@@ -5,7 +5,6 @@ chooses between text and JSON.
 """
 
 import logging
-import shutil
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
@@ -44,6 +43,8 @@ class Progress:
         self._last = now
         if self.is_live:
             line = progress_line(f"  {_bar(fields)}", fields, now - self._began)
+            import shutil  # noqa: PLC0415 - quick start
+
             width = shutil.get_terminal_size().columns - 1
             with suppress(OSError):  # the line is lost, and no run for it
                 self._stream.write(f"{_CLEAR}{formatting.escape(line)[:width]}")

@@ -12,6 +12,7 @@ from resourcesync.model.entries import Link, Resource, ResourceRun
 from resourcesync.model.timestamps import from_seconds
 
 _RUN: Final = 1_000
+_SECOND: Final = 1_000_000_000
 
 
 class Original(NamedTuple):
@@ -62,10 +63,10 @@ class OriginalRun(Sequence[Original]):
         uris: URI of each, in rising order.
         fingerprints: Fingerprint of each; empty where the backend cannot promise that.
         lengths: Bytes of each.
-        seconds: Last-Modified of each, whole seconds since 1970.
+        modified: Last-Modified of each, nanoseconds since 1970.
     """
 
-    __slots__ = ("fingerprints", "lengths", "seconds", "uris")
+    __slots__ = ("fingerprints", "lengths", "modified", "uris")
 
     def __init__(
         self,
@@ -73,17 +74,17 @@ class OriginalRun(Sequence[Original]):
         uris: Sequence[str],
         fingerprints: Sequence[str],
         lengths: Sequence[int],
-        seconds: Sequence[int],
+        modified: Sequence[int],
     ) -> None:
         self.uris = uris
         self.fingerprints = fingerprints
         self.lengths = lengths
-        self.seconds = seconds
+        self.modified = modified
 
     @property
     def lastmods(self) -> Sequence[datetime]:
         """Last-Modified of each, UTC."""
-        return list(map(from_seconds, self.seconds))
+        return [from_seconds(time // _SECOND) for time in self.modified]
 
     def select(self, places: Sequence[int]) -> "OriginalRun":
         """Return the originals at some places, in rising order."""
@@ -91,7 +92,7 @@ class OriginalRun(Sequence[Original]):
             uris=[self.uris[at] for at in places],
             fingerprints=[self.fingerprints[at] for at in places],
             lengths=[self.lengths[at] for at in places],
-            seconds=[self.seconds[at] for at in places],
+            modified=[self.modified[at] for at in places],
         )
 
     def __len__(self) -> int:

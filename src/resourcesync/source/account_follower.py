@@ -20,13 +20,12 @@ from resourcesync.ports.originals import Omission
 from resourcesync.source.publication_options import PublicationResult, PublishRequest
 from resourcesync.source.round_trip import check_resource, find_fault
 from resourcesync.source.scan_for_changes import LeftFile
-from resourcesync.source.stored_plan import CatalogueNote
+from resourcesync.source.stored_plan import SYSTEM_NOTE, CatalogueNote
 
 VALUES_NOTE: Final = "account.values"
 """The note of the values that were last given."""
 _POSITION: Final = "account.position"
 _READ: Final = "account.read"
-SYSTEM_NOTE: Final = "account.system"
 _BASE: Final = "account.base"
 _PUBLISHED: Final = "account.published"
 _MAX_GONE_SHARE: Final = 0.5

@@ -7,12 +7,12 @@ does.
 
 import hashlib
 from collections.abc import Iterator, Mapping, Sequence
-from html import escape
 from typing import Final
 
 import msgspec
 from msgspec.structs import replace
 
+from resourcesync.documents._xml_output import escape
 from resourcesync.model.entries import CapabilityEntry, Header, Link
 from resourcesync.model.timestamps import format_w3c, from_microseconds
 from resourcesync.model.vocabulary import LISTED_CAPABILITIES, VALID_FROM, Capability, Relation

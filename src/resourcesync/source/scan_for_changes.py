@@ -157,11 +157,8 @@ class _Scan:
     def _runs(self) -> Iterator[Sequence[Original]]:
         for run in self._originals.runs():
             self.counts["files"] += len(run)
-            self.counts["bytes"] += sum(
-                run.lengths
-                if isinstance(run, OriginalRun)
-                else [original.length for original in run]
-            )
+            lengths = run.lengths if isinstance(run, OriginalRun) else [each.length for each in run]
+            self.counts["bytes"] += sum(lengths)
             yield run
 
     def _record_new(self, run: Sequence[Original]) -> Sequence[Original]:

@@ -166,6 +166,8 @@ def encode(value: object) -> str:
     return msgspec.json.encode(value).decode()
 
 
+SYSTEM_NOTE: Final = "account.system"
+"""The note of the address of the system, or the folder, that a catalogue follows."""
 PLAN: Final = CatalogueNote("publication-plan", PublicationPlan)
 """The last plan; without it the next publication starts over."""
 RECORD: Final = CatalogueNote("publication-record", PublicationRecord)

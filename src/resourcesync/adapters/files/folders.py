@@ -5,11 +5,11 @@ Links to files are followed by hand, one name at a time.
 
 import errno
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from functools import partial
 from heapq import nsmallest
 from io import FileIO
-from itertools import chain, islice
+from itertools import chain, groupby, islice
 from pathlib import Path
 from typing import BinaryIO, Final
 
@@ -112,20 +112,20 @@ class FolderStack:
             self.leave()
 
 
-def grouped_keys(listing: Callable[[], Iterator[str]]) -> Iterator[list[str]]:
+def grouped_keys(listing: Callable[[], Iterator[Iterable[str]]]) -> Iterator[list[str]]:
     """Yield the keys of a folder in rising order: some hundred of files, or one of a folder."""
     for window in _sorted_windows(listing):
-        start = 0
-        folders = [at for at, key in enumerate(window) if key[-1] == "/"]
-        for at in (*folders, len(window)):
-            for first in range(start, at, _GROUP):
-                yield window[first : min(first + _GROUP, at)]
-            yield from ([key] for key in window[at : at + 1])
-            start = at + 1
+        for first in range(0, len(window), _GROUP):
+            group = window[first : first + _GROUP]
+            if "/" in "".join(group):
+                by_folder = groupby(group, lambda key: key if key[-1] == "/" else "")
+                yield from (list(keys) for _, keys in by_folder)
+            else:  # as most
+                yield group
 
 
-def _sorted_windows(listing: Callable[[], Iterator[str]]) -> Iterator[list[str]]:
-    keys = listing()
+def _sorted_windows(listing: Callable[[], Iterator[Iterable[str]]]) -> Iterator[list[str]]:
+    keys = chain.from_iterable(listing())
     window = list(islice(keys, WINDOW))
     window.sort()
     extra = next(keys, None)
@@ -136,7 +136,7 @@ def _sorted_windows(listing: Callable[[], Iterator[str]]) -> Iterator[list[str]]
     while window:
         yield window
         last = window[-1]
-        window = nsmallest(WINDOW, (key for key in listing() if key > last))
+        window = nsmallest(WINDOW, (key for key in chain.from_iterable(listing()) if key > last))
 
 
 _MAX_HOPS: Final = 8

@@ -158,6 +158,7 @@ _MOST: Final = _DAY
 _UNSETTLED: Final = 60 * _SECOND
 """Systems write mapped memory to the disk within half a minute, and notice later writes."""
 _ROUND: Final = 2**32
+_LAST: Final = _ROUND - 1
 _MIXER: Final = 2_654_435_761
 """Factor that spreads consecutive numbers over the whole round."""
 
@@ -201,7 +202,7 @@ class RereadSchedule(NamedTuple):
     def due(self, inodes: Sequence[int], modified: Sequence[int]) -> list[int]:
         """Return the places of the files that are due, among some files."""
         place, width, after, until = self.place, self.width, self.written_after, self.written_until
-        found = [at for at, inode in enumerate(inodes) if (inode * _MIXER - place) % _ROUND < width]
+        found = [at for at, inode in enumerate(inodes) if (inode * _MIXER - place) & _LAST < width]
         if max(modified, default=0) > after:
             found += [at for at, time in enumerate(modified) if after < time <= until]
         return found

@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import closing, contextmanager, suppress
 from functools import partial
 from itertools import islice
+from operator import attrgetter
 from pathlib import Path
 from typing import Any, BinaryIO, Final
 
@@ -162,21 +163,17 @@ class FileTreeOriginals(Originals):
     def _run(self, folder: ScannedFolder, descriptor: int, keys: list[str]) -> OriginalRun:
         looked = self._now()
         keys, found = self._statuses(folder, descriptor, keys)
-        modified = [status.st_mtime_ns for status in found]
-        fingerprints = list(map(_signature, found))
-        for at in self._due([status.st_ino for status in found], modified):
+        signed = list(map(_signed, found))
+        lengths, modified, inodes, changed = zip(*signed, strict=True) if signed else [()] * 4
+        fingerprints = [_SIGNATURE % values for values in signed]
+        for at in self._due(inodes, modified):
             fingerprints[at] = ""
-        changed = [status.st_ctime_ns for status in found]
-        if max([*modified, *changed], default=0) > looked - _FRESH_WHOLE:
+        if max((*modified, *changed), default=0) > looked - _FRESH_WHOLE:
             for at, status in enumerate(found):
                 if self._is_fresh(status, looked):
                     fingerprints[at] = ""
-        return OriginalRun(
-            uris=[folder.uri + key for key in keys],
-            fingerprints=fingerprints,
-            lengths=[status.st_size for status in found],
-            seconds=[int(status[stat.ST_MTIME]) for status in found],  # rounded down
-        )
+        uris = [folder.uri + key for key in keys]
+        return OriginalRun(uris=uris, fingerprints=fingerprints, lengths=lengths, modified=modified)
 
     def _statuses(
         self, folder: ScannedFolder, descriptor: int, keys: list[str]
@@ -191,22 +188,19 @@ class FileTreeOriginals(Originals):
         there = [(key, status) for key, status in pairs if status is not None]
         return [key for key, _ in there], [status for _, status in there]
 
-    def _keys(self, folder: ScannedFolder) -> Iterator[str]:
+    def _keys(self, folder: ScannedFolder) -> Iterator[Iterable[str]]:
         assert folder.descriptor is not None
         try:
             with os.scandir(folder.descriptor) as entries:
                 while some := list(islice(entries, _RUN)):
-                    folders: list[str] = []
-                    files: list[str] = []
-                    for entry in some:
-                        is_folder = entry.is_dir(follow_symlinks=False)
-                        (folders if is_folder else files).append(entry.name)
-                    yield from self._folder_keys(folder, folders)
-                    yield from self._file_keys(folder, files)
+                    folders = [e.name for e in some if e.is_dir(follow_symlinks=False)]
+                    files = [e.name for e in some if not e.is_dir(follow_symlinks=False)]
+                    yield self._folder_keys(folder, folders)
+                    yield self._file_keys(folder, files)
         except OSError as error:
             raise listing_error(folder.path, error) from error
 
-    def _folder_keys(self, folder: ScannedFolder, names: Sequence[str]) -> Iterator[str]:
+    def _folder_keys(self, folder: ScannedFolder, names: Iterable[str]) -> Iterator[str]:
         for name in names:
             reason = self._judge.exclusion_of_folder(folder.path, name)
             if reason is None and self._has_documents(folder, name):
@@ -489,9 +483,13 @@ def _open_file(root: int, names: tuple[str, ...]) -> int:
         return os.open(names[-1], FILE, dir_fd=folder)
 
 
+# Writers can set the mtime back, as cp -p and rsync -t do, but never the ctime.
+_signed: Final = attrgetter("st_size", "st_mtime_ns", "st_ino", "st_ctime_ns")
+_SIGNATURE: Final = "%d:%d:%d:%d"
+
+
 def _signature(found: os.stat_result) -> str:
-    # Writers can set the mtime back, as cp -p and rsync -t do, but never the ctime.
-    return f"{found.st_size}:{found.st_mtime_ns}:{found.st_ino}:{found.st_ctime_ns}"
+    return _SIGNATURE % _signed(found)
 
 
 def _unreadable(path: str, error: OSError) -> StorageError:

@@ -20,14 +20,14 @@ from resourcesync import own_files, ports
 from resourcesync.adapters.mirror.open_folders import (
     FolderCopyInspector,
     OpenFolders,
-    digest_of,
+    content_of,
     signature_of,
 )
 from resourcesync.adapters.mirror.own_folder import mirror_error
 from resourcesync.adapters.mirror.staging import StagedFile, Staging
 from resourcesync.adapters.mirror.syncing import FileSyncer
 from resourcesync.errors import StorageError
-from resourcesync.model.digests import Digest, agree
+from resourcesync.model.digests import Digest, agree, parse_digests
 from resourcesync.model.own_names import OWN_FOLDER
 
 _LEAF: Final = 100
@@ -191,8 +191,8 @@ class FileTreeCopies:
 
     def _equal(self, folder: int, leaf: str, digests: Sequence[Digest]) -> bool:
         with own_files.opened(own_files.open_file(leaf, folder)) as file:
-            found = digest_of(file, [digest.algorithm for digest in digests])[1]
-        return agree(found, digests)
+            _, found = content_of(file, [digest.algorithm for digest in digests])
+        return agree(parse_digests(found), digests)
 
     def remove(self, batch: Sequence[ports.CopyRemoval], reason: str) -> list[str | StorageError]:
         """Move a batch to the trash durably; return the new place of each (empty: no file)."""

@@ -13,7 +13,7 @@ from typing import Final
 from resourcesync.adapters.mirror.own_folder import mirror_error
 from resourcesync.errors import StorageError
 from resourcesync.model.digests import ALGORITHMS, Digest, new_hashers, parse_digests
-from resourcesync.own_files import FOLDER, is_regular, open_file, sync_folder
+from resourcesync.own_files import FILE, FOLDER, is_regular, regular_status, sync_folder
 from resourcesync.ports import CopyContent, copy_path_error, is_copy_path
 
 MAX_OPEN: Final = 288
@@ -40,8 +40,7 @@ class OpenFolders:
         if not is_copy_path(leaf if folder in self._allowed else path):
             raise copy_path_error(path)
         self._allowed.add(folder)
-        is_open = folder in self._descriptors
-        descriptor = self._descriptors[folder] if is_open else self._open(folder, create=create)
+        descriptor = self._open(folder, create=create)
         if create:
             self._changed.add(folder)
         return descriptor, leaf
@@ -150,15 +149,10 @@ class FolderCopyInspector:
 
     def digest(self, path: str, algorithms: Sequence[str]) -> tuple[int, tuple[Digest, ...]] | None:
         """Read a copy; return its length in bytes and its digests, ``None`` when there is none."""
-        file = self._open(path)
-        if file is None:
-            return None
-        try:
-            return digest_of(file, algorithms, os.fstat(file).st_size)
-        except OSError as error:
-            raise mirror_error(error, f"reading {path}") from error
-        finally:
-            os.close(file)
+        found = next(self.digest_all([(path, algorithms)]))
+        if isinstance(found, StorageError):
+            raise found
+        return None if found is None else (found.length, parse_digests(found.digests))
 
     def digest_all(
         self, wanted: Sequence[tuple[str, Sequence[str]]]
@@ -167,18 +161,18 @@ class FolderCopyInspector:
 
         All are opened first, so that the disk reads the next ones while one is hashed.
         """
-        files: list[int | StorageError | None] = []
+        files: list[_Opened | StorageError | None] = []
         try:
             files.extend(self._open_ahead(path) for path, _ in wanted)
             for number, (path, algorithms) in enumerate(wanted):
                 file, files[number] = files[number], None
-                yield _content_of(file, path, algorithms) if isinstance(file, int) else file
+                yield _content_of(file, path, algorithms) if isinstance(file, tuple) else file
         finally:
             for file in files:
-                if isinstance(file, int):
-                    os.close(file)
+                if isinstance(file, tuple):
+                    os.close(file[0])
 
-    def _open_ahead(self, path: str) -> int | StorageError | None:
+    def _open_ahead(self, path: str) -> "_Opened | StorageError | None":
         """Open a file and let the system read its start; return the error if that fails."""
         try:
             file = self._open(path)
@@ -186,15 +180,16 @@ class FolderCopyInspector:
             return error
         if file is not None and CAN_ADVISE:
             try:  # noqa: SIM105 - once for each file
-                os.posix_fadvise(file, 0, _PIECE, os.POSIX_FADV_WILLNEED)
+                os.posix_fadvise(file[0], 0, _PIECE, os.POSIX_FADV_WILLNEED)
             except OSError:
                 pass  # it is advice: not every file system takes it
         return file
 
-    def _open(self, path: str) -> int | None:
+    def _open(self, path: str) -> "_Opened | None":
         try:
             folder, leaf = self._folders.locate(path, create=False)
-            return open_file(leaf, folder)
+            file = os.open(leaf, FILE, dir_fd=folder)
+            return file, regular_status(file)
         except StorageError:
             return None
         except OSError as error:
@@ -203,10 +198,14 @@ class FolderCopyInspector:
             raise mirror_error(error, f"reading {path}") from error
 
 
-def _content_of(file: int, path: str, algorithms: Sequence[str]) -> CopyContent | StorageError:
+_Opened = tuple[int, os.stat_result]
+"""A descriptor, and the status before the reading: one that is outdated is of no content."""
+
+
+def _content_of(copy: _Opened, path: str, algorithms: Sequence[str]) -> CopyContent | StorageError:
+    file, status = copy
     try:
-        info = os.fstat(file)
-        return CopyContent(*content_of(file, algorithms, info.st_size), signature_of(info))
+        return CopyContent(*content_of(file, algorithms, status.st_size), signature_of(status))
     except OSError as error:
         return mirror_error(error, f"reading {path}")
     finally:
@@ -216,14 +215,6 @@ def _content_of(file: int, path: str, algorithms: Sequence[str]) -> CopyContent 
 def signature_of(info: os.stat_result) -> str:
     """Return a text that differs for another or an edited file, without reading it."""
     return f"{info.st_size}:{info.st_mtime_ns}:{info.st_ino}"
-
-
-def digest_of(
-    file: int, algorithms: Sequence[str], expected: int = -1
-) -> tuple[int, tuple[Digest, ...]]:
-    """Read an open file from its start; return its length and digests."""
-    length, text = content_of(file, algorithms, expected)
-    return length, parse_digests(text)
 
 
 def content_of(file: int, algorithms: Sequence[str], expected: int = -1) -> tuple[int, str]:

@@ -22,7 +22,6 @@ from resourcesync.errors import ConfigurationError, StorageError, quoted
 from resourcesync.model.entries import Change, Resource
 from resourcesync.ports import Clock
 from resourcesync.ports.accounts import Posted
-from resourcesync.source.account_follower import SYSTEM_NOTE
 from resourcesync.source.clock_guard import check_clock
 from resourcesync.source.publication_options import PublicationResult, PublishRequest
 from resourcesync.source.publication_settings import (
@@ -38,6 +37,7 @@ from resourcesync.source.publication_settings import (
 from resourcesync.source.publisher import ListPublisher, OpenSource, Publication
 from resourcesync.source.round_trip import check_own_resource, find_fault
 from resourcesync.source.scan_for_changes import ScanReport
+from resourcesync.source.stored_plan import SYSTEM_NOTE
 
 NO_DRY_RUN: Final = "no-dry-run"
 """Code of the error that an input has no dry run."""

@@ -15,7 +15,6 @@ from resourcesync.errors import StorageError
 from resourcesync.ports import Clock, Reporter
 from resourcesync.source.publication_options import PublicationResult, PublishRequest
 from resourcesync.source.read_back import READ_BACK
-from resourcesync.source.round_trip import find_fault
 
 _CODES: Final = frozenset({BAD_ROW, READ_BACK})
 """Codes of errors that a bad row may be the reason of."""
@@ -23,6 +22,8 @@ _CODES: Final = frozenset({BAD_ROW, READ_BACK})
 
 def report_bad_rows(path: Path, asked: PublishRequest) -> int:
     """Report the rows that cannot be published; return their number."""
+    from resourcesync.source.round_trip import find_fault  # noqa: PLC0415 - quick start
+
     count = 0
     for row in bad_rows.find_bad_rows(path, find_fault):
         _report_row(asked.report, row)
@@ -61,6 +62,8 @@ def _mend(error: StorageError, path: Path, clock: Clock, asked: PublishRequest) 
     if asked.dry_run:
         report_bad_rows(path, asked)
         return 0
+    from resourcesync.source.round_trip import find_fault  # noqa: PLC0415 - quick start
+
     return bad_rows.mend_rows(path, clock.now(), find_fault, partial(_report_row, asked.report))
 
 

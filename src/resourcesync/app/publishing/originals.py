@@ -15,7 +15,6 @@ from resourcesync.model.timestamps import to_microseconds
 from resourcesync.ports import Clock
 from resourcesync.ports.originals import Original, Originals, OriginalsOptions, WrappedOriginals
 from resourcesync.source import naming
-from resourcesync.source.link_rules import LinkedOriginals, parse_rule
 from resourcesync.source.publication_settings import CATALOGUE, PublicationSettings
 
 _METHODS: Final = ("scan", "runs", "measure", "measure_run", "open", "omissions", "prefetch")
@@ -68,6 +67,8 @@ def _opened(
 ) -> OpenedOriginals:
     if not settings.links:
         return OpenedOriginals(originals, originals.reading, rereading, originals.unmatched)
+    from resourcesync.source.link_rules import LinkedOriginals, parse_rule  # noqa: PLC0415 - quick start
+
     rules = [parse_rule(text) for text in settings.links]
     linked = LinkedOriginals(originals, rules, settings.url)
     return OpenedOriginals(

@@ -22,7 +22,6 @@ from resourcesync.ports import Clock
 from resourcesync.ports.documents import DocumentStore
 from resourcesync.ports.originals import Omission, Originals
 from resourcesync.source import naming
-from resourcesync.source.account_follower import SYSTEM_NOTE
 from resourcesync.source.clock_guard import check_clock
 from resourcesync.source.naming import SourceNaming
 from resourcesync.source.publication_options import LeftAddress, PublicationResult, PublishRequest
@@ -35,7 +34,7 @@ from resourcesync.source.publication_settings import (
 )
 from resourcesync.source.publisher import ListPublisher, OpenSource, Publication
 from resourcesync.source.scan_for_changes import scan
-from resourcesync.source.stored_plan import PLAN, RECORD, PublicationStep
+from resourcesync.source.stored_plan import PLAN, RECORD, SYSTEM_NOTE, PublicationStep
 from resourcesync.source.versions.version_retention import TreeVersions, is_retention_enabled
 
 if TYPE_CHECKING:

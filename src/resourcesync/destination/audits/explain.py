@@ -81,9 +81,8 @@ _URI_SAFE: Final = "/%?&=;:@!$'()*+,"
 class Explanation(msgspec.Struct, kw_only=True):
     """Facts known of one resource.
 
-    ``uri`` is in the normal form of the mirror, as given if it has none; ``address`` is the present
-    one at the Source. ``finding`` is that of the last audit; ``quarantined`` has files
-    that were moved away from its path, newest last.
+    ``address`` is its present one at the Source, ``finding`` that of the last audit;
+    ``quarantined`` are files that were moved away from its path, newest last.
     """
 
     source: str

@@ -10,7 +10,6 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import closing, suppress
 from datetime import datetime
 from functools import cache
-from tempfile import SpooledTemporaryFile
 from typing import IO, TYPE_CHECKING, BinaryIO, Final, cast
 
 import msgspec
@@ -59,6 +58,8 @@ class PatchGenerator:
                 continue
             if maker.largest is not None and largest > maker.largest:
                 continue
+            from tempfile import SpooledTemporaryFile  # noqa: PLC0415 - quick start
+
             patch = cast("IO[bytes]", SpooledTemporaryFile(_MAX_IN_MEMORY))  # noqa: SIM115 - returned
             try:
                 self._compute_proven(maker, before, after, patch, length)
