@@ -88,6 +88,7 @@ def test_a_disk_without_a_free_byte_is_named_as_the_cause_and_the_trash_can_be_e
     listed = command("trash", "list", str(mirror), home=tmp_path)
     status = command("status", str(mirror), "--check", home=tmp_path)
     trash = command("trash", "empty", str(mirror), "--all", home=tmp_path)
+    doctor = command("doctor", str(mirror), home=tmp_path)
 
     assert listed.stdout.endswith("Trash     1 file, 10.0 kB\n")
     assert (status.returncode, pull.returncode, trash.returncode) == (1, 8, 0)
@@ -97,6 +98,7 @@ def test_a_disk_without_a_free_byte_is_named_as_the_cause_and_the_trash_can_be_e
     )
     assert "error[disk]: no space " in pull.stderr
     assert trash.stdout.startswith("Emptied   1 file, ")
+    assert "cannot be written: no space left" in doctor.stdout, "some bytes are no room for a pull"
 
 
 def test_a_copy_that_could_not_be_replaced_is_still_known_by_its_hash(

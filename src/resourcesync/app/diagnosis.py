@@ -15,6 +15,7 @@ from resourcesync.adapters.mirror.own_folder import is_mirror
 from resourcesync.adapters.server_probe import Probe, probe
 from resourcesync.app.document_access import search
 from resourcesync.app.fetchers import origin_of, proxy_rules
+from resourcesync.destination.mirror_health import LEAST_ROOM
 from resourcesync.errors import ConfigurationError, ResourceSyncError, next_step
 from resourcesync.model import formatting
 from resourcesync.model.own_names import OWN_FOLDER
@@ -49,6 +50,8 @@ def check_folder(folder: Path) -> Iterator[CheckResult]:
     elif is_mirror(folder):
         probed = folder / OWN_FOLDER / "tmp"
     fault = writing_fault(probed)
+    if not fault and (room := os.statvfs(probed)).f_bavail * room.f_frsize < LEAST_ROOM:
+        fault = "no space left"
     if fault:
         hint = "fix its permissions, make room, mount its disk for writing, or name another folder"
         yield CheckResult("writing", "problem", f"{place} cannot be written: {fault}", hint)

@@ -6,7 +6,7 @@ from typing import Final, NamedTuple
 from resourcesync.destination.reports import MirrorState, MirrorStatus
 from resourcesync.model import formatting
 
-_LEAST_ROOM: Final = 1024 * 1024
+LEAST_ROOM: Final = 1024 * 1024
 WORST_FIRST: Final = (
     MirrorState.STOPPED,
     MirrorState.FAILING,
@@ -50,7 +50,7 @@ class CheckedMirror(NamedTuple):
     @property
     def is_full(self) -> bool:
         """True if the disk of the mirror's folder has no room for a pull."""
-        return self.disk is not None and self.disk.free < _LEAST_ROOM
+        return self.disk is not None and self.disk.free < LEAST_ROOM
 
     @property
     def is_fine(self) -> bool:
