@@ -87,6 +87,6 @@ def test_a_pending_resource_is_not_forgotten_when_other_changes_come(
 def test_a_folder_follows_one_source_only(world: World[PublishedSource]) -> None:
     world.pull()
 
-    with pytest.raises(ConfigurationError, match="another Source") as refused:
+    with pytest.raises(ConfigurationError, match="follows another address") as refused:
         world.pull("http://other.example/")
     assert "--moved http://other.example/" in refused.value.hint
