@@ -65,7 +65,8 @@ def test_two_builds_and_a_build_from_the_archive_have_equal_bytes(
 def test_the_wheel_has_every_file_of_the_package(built: Path) -> None:
     with zipfile.ZipFile(built / WHEEL) as wheel:
         packed = {name: wheel.read(name) for name in wheel.namelist()}
-    files = [path for path in SOURCES.rglob("*") if path.is_file() and path.suffix != ".pyc"]
+    found = (SOURCES / "resourcesync").rglob("*")
+    files = [path for path in found if path.is_file() and path.suffix != ".pyc"]
 
     assert {path.suffix for path in files} >= {".py", ".pyi", ".css", ".toml"}
     assert "resourcesync/py.typed" in packed
