@@ -11,8 +11,7 @@ from msgspec.structs import replace
 from resourcesync.app import mirror_home
 from resourcesync.cli.commands.status import StatusCheck
 from resourcesync.cli.main import run
-from resourcesync.cli.render.metrics import mirror_figures
-from resourcesync.cli.render.status import notes_of, status_table
+from resourcesync.cli.render.status import mirror_metrics, notes_of, status_table
 from resourcesync.destination.mirror_health import CheckedMirror
 from resourcesync.destination.reports import (
     FailedRun,
@@ -158,7 +157,7 @@ def test_the_figures_for_prometheus_are_well_formed() -> None:
     there = replace(status(MirrorState.IN_SYNC), mirror='a"b\\')
     behind = replace(status(MirrorState.BEHIND, listed=listed), mirror="c")
     mirrors = [CheckedMirror(there, 60, None), CheckedMirror(behind, None, None)]
-    lines = write_metrics(mirror_figures(mirrors, [])).decode().splitlines()
+    lines = write_metrics(mirror_metrics(mirrors, [])).decode().splitlines()
 
     samples = [line for line in lines if not line.startswith("#")]
     labels = r'\{mirror="(?:[^"\\]|\\.)*"(?:,state="[a-z ]+")?\}'

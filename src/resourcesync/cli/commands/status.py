@@ -28,9 +28,11 @@ from resourcesync.cli.render.status import (
     Unreadable,
     lag_of,
     mirror_fields,
+    mirror_metrics,
     notes_of,
     notes_of_source,
     source_fields,
+    source_metrics,
     source_table,
     status_details,
     status_table,
@@ -101,11 +103,10 @@ def command(output: OutputOptions, **values: Any) -> Job:
         mirrors = [place for place in given if place in configuration or place not in named]
         found = read_statuses(mirrors, configuration, screen, asked, published)
         if style == "prom":
-            from resourcesync.cli.render import metrics  # noqa: PLC0415 - rarely needed
-            from resourcesync.server.metrics import write_metrics  # noqa: PLC0415 - the same
+            from resourcesync.server.metrics import write_metrics  # noqa: PLC0415 - rarely needed
 
-            figures = metrics.mirror_figures(found.mirrors, found.unreadable)
-            more = metrics.source_figures(found.sources, found.unreadable)
+            figures = mirror_metrics(found.mirrors, found.unreadable)
+            more = source_metrics(found.sources, found.unreadable)
             text = write_metrics((*figures, *more)).decode()
             lines = tuple(TextLine(line, level=QUIET) for line in text.splitlines())
             return CommandOutcome(exit=found.exit, closing=lines)

@@ -22,6 +22,7 @@ from resourcesync.model import formatting
 if TYPE_CHECKING:
     from resourcesync.app.source_status import SourceStatus
     from resourcesync.cli.output import Problem
+    from resourcesync.server.metrics import Metric
 
 _COLUMNS: Final = ("MIRROR", "STATE", "IN SYNC", "LAG", "LAST PULL", "COPIES", "FAILING")
 _SOURCE_COLUMNS: Final = ("SOURCE", "STATE", "LAST RUN", "LAST CHANGE", "RESOURCES")
@@ -276,3 +277,26 @@ def _failed(noun: str, failed: FailedRun, at: datetime | None, next_step: str) -
     yield f"the last {noun} {how}"
     if next_step:
         yield f"next   {next_step}"
+
+
+def mirror_metrics(
+    mirrors: Sequence[CheckedMirror], unreadable: Sequence[Unreadable]
+) -> "Iterator[Metric]":
+    """Yield the metrics of mirrors; of those that cannot be read, only that they cannot."""
+    from resourcesync.server.metrics import report_figures  # noqa: PLC0415 - rarely needed
+
+    seen = [(mirror.status.judged, mirror_fields(mirror)) for mirror in mirrors]
+    gone = [name for name, _, noun, _ in unreadable if noun == "mirror"]
+    return report_figures("mirror", MirrorState, seen, gone)
+
+
+def source_metrics(
+    sources: "Sequence[SourceStatus]", unreadable: Sequence[Unreadable]
+) -> "Iterator[Metric]":
+    """Yield the metrics of Sources in the same way."""
+    from resourcesync.app.source_status import SourceState  # noqa: PLC0415 - not for mirrors
+    from resourcesync.server.metrics import report_figures  # noqa: PLC0415 - rarely needed
+
+    seen = [(source.state, source_fields(source)) for source in sources]
+    gone = [name for name, _, noun, _ in unreadable if noun == "source"]
+    return report_figures("source", SourceState, seen, gone)

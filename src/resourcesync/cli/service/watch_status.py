@@ -19,8 +19,7 @@ from resourcesync.app.watching.service import StateCache
 from resourcesync.cli.commands.status import StatusCheck, StatusResult, read_statuses
 from resourcesync.cli.json_output import VERSION, json_row, json_text
 from resourcesync.cli.output import Screen, problem_of
-from resourcesync.cli.render.metrics import mirror_figures
-from resourcesync.cli.render.status import Unreadable, notes_of
+from resourcesync.cli.render.status import Unreadable, mirror_metrics, notes_of
 from resourcesync.cli.service.watch_reports import CHANGES, subscription_fields
 from resourcesync.destination.mirror_health import CheckedMirror
 from resourcesync.destination.reports import MirrorState, MirrorStatus
@@ -165,7 +164,7 @@ class WatchView:
         yield gauge("build_info", "Version of this program, and the running command.", _BUILD)
         read = self._read(self._names()[0])
         seen = {name: found.mirrors for name, found in read.items()}
-        yield from mirror_figures(
+        yield from mirror_metrics(
             [mirror for found in read.values() for mirror in found.mirrors],
             [mirror for found in read.values() for mirror in found.unreadable],
         )
