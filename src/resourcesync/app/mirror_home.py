@@ -288,7 +288,10 @@ def is_set_present(folder: Path) -> bool:
     known = None if is_mirror(folder) else own_folder.read_sets(place.parent)
     for each in known.sets if known else ():
         if known and each.pulled and each.folder == place.name:
-            again = f"{known.source} {errors.quoted(place, 'DIR')} --set {each.uri}"
+            uri = errors.quoted(each.uri, "URI")
+            again = (
+                f"{errors.quoted(known.source, 'URL')} {errors.quoted(place, 'DIR')} --set {uri}"
+            )
             raise lost_mirror_error(place, again)
     return is_mirror(folder)
 
