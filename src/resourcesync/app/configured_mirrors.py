@@ -144,9 +144,9 @@ class ConfiguredMirror(msgspec.Struct, frozen=True, kw_only=True):
         if not is_mirror and str(place) in pulled:
             sets = make(PlaceSettings, values_of(self.settings))
             named = "".join(f" --set {quoted(name, 'NAME')}" for name in sets.set_names)
-            again = f"{self.source} {quoted(place, 'DIR')}{' --all-sets' * sets.all_sets}{named}"
+            chosen = " --all-sets" * sets.all_sets + named
             moved = "if the folder moved, correct `dest`; "
-            raise app.mirror_home.lost_mirror_error(place, again, moved)
+            raise app.mirror_home.lost_mirror_error(self.source, place, chosen, moved)
         return is_mirror
 
     def moved_line(self, known: str) -> str:

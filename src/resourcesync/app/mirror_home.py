@@ -273,12 +273,15 @@ def trace_of_source(folder: Path) -> Path | None:
     return next(filter(os.path.lexists, found), None)
 
 
-def lost_mirror_error(place: Path, again: str, moved: str = "") -> errors.StorageError:
+def lost_mirror_error(
+    source: str, place: Path, chosen: str, moved: str = ""
+) -> errors.StorageError:
     """Return the error for a folder that was pulled, and is no mirror now: is its disk away?"""
     return errors.StorageError(
         f"{place} was a mirror, and is none now",
         evidence=(("kept", "nothing was fetched"),),
-        hint=f"mount its disk; {moved}to fetch everything again: resourcesync pull {again}",
+        hint=f"mount its disk; {moved}to fetch everything again: resourcesync pull "
+        f"{errors.quoted(source, 'URL')} {errors.quoted(place, 'DIR')}{chosen}",
     )
 
 
@@ -288,11 +291,8 @@ def is_set_present(folder: Path) -> bool:
     known = None if is_mirror(folder) else own_folder.read_sets(place.parent)
     for each in known.sets if known else ():
         if known and each.pulled and each.folder == place.name:
-            uri = errors.quoted(each.uri, "URI")
-            again = (
-                f"{errors.quoted(known.source, 'URL')} {errors.quoted(place, 'DIR')} --set {uri}"
-            )
-            raise lost_mirror_error(place, again)
+            chosen = f" --set {errors.quoted(each.uri, 'URI')}"
+            raise lost_mirror_error(known.source, place, chosen)
     return is_mirror(folder)
 
 
