@@ -278,6 +278,25 @@ def test_a_copy_that_an_audit_found_altered_or_missing_counts_as_proven_nowhere(
     assert (report.created, report.updated, report.evidence.by_hash) == (1, 1, number)
 
 
+def test_a_changed_file_that_a_deletion_left_is_known_as_changed_until_it_is_fetched_again(
+    world: World[PublishedSource],
+) -> None:
+    world.pull()
+    world.source.remove("objects/0003.html")
+    world.source.publish()
+    (world.folder / "objects/0003.html").write_text("mine")
+    assert [world.pull(mode=mode).retained.edited for mode in ("auto", "baseline")] == [1, 1]
+    assert (world.folder / "objects/0003.html").read_text() == "mine"
+
+    report = world.pull(delete="never")
+    assert (report.state, report.retained.damaged) == (MirrorState.BEHIND, 1)
+    assert world.pull(delete="auto").retained.edited == 1
+    assert world.pull(dry_run=True).retained.edited == 1
+    world.source.put("objects/0003.html", "content of 3")
+    world.source.publish()
+    assert world.pull().updated == 1
+
+
 def test_a_restored_file_is_not_known_by_its_date(world: World[PublishedSource]) -> None:
     world.pull()
     before = world.status().evidence

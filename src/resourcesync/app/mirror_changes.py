@@ -59,8 +59,8 @@ class MirroredResource(msgspec.Struct, frozen=True, kw_only=True):
             ``application/octet-stream`` if unknown.
         fixity: How well its bytes are proven to be those that the Source lists: ``verified``,
             ``server-verified``, ``weak``, ``unverified``, ``restored`` or ``stale``; ``altered`` or
-            ``missing`` if an audit found its file so, ``suspect`` if a run was killed while it
-            replaced it.
+            ``missing`` if an audit found its file so, ``edited`` if a deletion did, ``suspect`` if
+            a run was killed while it replaced it.
         fetched: Time when the copy was put in place, UTC.
         confirmed: Last moment at which the Source is known to have had the resource, by its own
             clocks, UTC; ``None`` if unknown.

@@ -24,7 +24,6 @@ from resourcesync.model.timestamps import to_microseconds
 from resourcesync.ports import CopyRemoval
 
 _GROUP: Final = 256
-_STORED_CODES: Final = {pending_tasks.LOCAL_CHANGE: pending_tasks.EDITED}
 
 
 def plan_deletions(
@@ -138,8 +137,10 @@ def _delete_group(
     for (row, copy), result in zip(present, results, strict=True):
         if isinstance(result, StorageError):
             tally.failures.append(_report_failure(equipment, row, result))
-            kept.append(copy)
-            failed.append(row._replace(code=_STORED_CODES.get(result.code, result.code)))
+            is_edited = result.code == pending_tasks.LOCAL_CHANGE
+            is_marked = is_edited and not copy.is_damaged
+            kept.append(copy._replace(signature=pending_tasks.EDITED) if is_marked else copy)
+            failed.append(row._replace(code=pending_tasks.EDITED if is_edited else result.code))
             continue
         removed.append(row.uri)
         if result:
@@ -173,5 +174,5 @@ def _removal(equipment: Dependencies, copy: Copy) -> CopyRemoval:
     known = copy.signature
     if copy.is_unknown:
         known = equipment.copies.signature(copy.path) or known
-    content, is_altered = installed_content(copy), copy.is_suspect
+    content, is_altered = installed_content(copy), copy.is_set_aside
     return CopyRemoval(path=copy.path, signature=known, content=content, is_altered=is_altered)

@@ -350,10 +350,8 @@ class Incremental:
         while group := list(islice(orphans, _CHUNK)):
             copies = [copy for uri in group if (copy := pull.state.copy(uri)) is not None]
             gone = sorted({*group} - {copy.uri for copy in copies})
-            decisions = (
-                planner.decide_gone(copy, listed_rows.UNLINKED_REASON, self._policy)
-                for copy in copies
-            )
+            reason = listed_rows.UNLINKED_REASON
+            decisions = (planner.decide_gone(copy, reason, self._policy) for copy in copies)
             tasks = [pull.task_of(decision, at) for decision in decisions]
             pull.state.commit(StateTransaction(pending=tasks, completed=gone, listed=gone))
 

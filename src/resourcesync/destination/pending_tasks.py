@@ -4,6 +4,7 @@ import json
 from typing import Final
 
 from resourcesync.destination import planner
+from resourcesync.mirror_state import rows
 from resourcesync.mirror_state.rows import Copy, Pending, PendingTask, RefusedRow, encode_patch
 
 DAMAGED: Final = "damaged"
@@ -42,7 +43,7 @@ LOCAL_CHANGE: Final = "local-change"
 PART_UNREAD: Final = "part-unread"
 """Code of a refused part of a list that cannot be read."""
 
-EDITED: Final = "edited"
+EDITED: Final = rows.EDITED
 """Value of ``Pending.code``: a file to be deleted was changed locally, and is kept."""
 
 EDITED_REASON: Final = "to be deleted, but changed locally since it was fetched"

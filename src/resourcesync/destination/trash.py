@@ -78,10 +78,8 @@ class Trash(msgspec.Struct, kw_only=True):
         try:
             for row in _newest_of_each_path(rows):
                 self._prepare(row, group)
-                if (
-                    len(group) >= _GROUP
-                    or sum(restore.copy.length for restore in group) >= _GROUP_BYTES
-                ):
+                size = sum(restore.copy.length for restore in group)
+                if len(group) >= _GROUP or size >= _GROUP_BYTES:
                     self._install(group)
                     group.clear()
             self._install(group)

@@ -64,8 +64,8 @@ _LOWER_PATHS: Final = " UNION ALL ".join(
     for table, of_task in _PATH_TABLES
 )
 _SUSPECT_TASKS: Final = (
-    "SELECT pending.* FROM copy JOIN pending USING (uri) WHERE signature IN ('altered', 'missing')"
-    " AND copy.uri > ? ORDER BY copy.uri LIMIT ?"
+    "SELECT pending.* FROM copy JOIN pending USING (uri) WHERE signature IN"
+    " ('altered', 'missing', 'edited') AND copy.uri > ? ORDER BY copy.uri LIMIT ?"
 )
 
 
@@ -250,7 +250,7 @@ class SqliteMirrorState(MirrorLogs):
 
     def count_suspects(self) -> int:
         """Return the number of suspect copies that a listed hash proved."""
-        query = "SELECT count(*) FROM copy WHERE signature IN ('altered', 'missing')"
+        query = "SELECT count(*) FROM copy WHERE signature IN ('altered', 'missing', 'edited')"
         return self.value(int, f"{query} AND listed <> ''") or 0
 
     def suspect_tasks(self) -> Iterator[Pending]:

@@ -146,6 +146,9 @@ ALTERED: Final = "altered"
 MISSING: Final = "missing"
 """The same, of a copy without a file."""
 
+EDITED: Final = "edited"
+"""The same as altered, but only a deletion found it: no deletion moves the file."""
+
 
 class Copy(NamedTuple):
     """One resource in the mirror. A named tuple, since millions are read in a row.
@@ -178,9 +181,14 @@ class Copy(NamedTuple):
         return self.fixity == Fixity.STALE
 
     @property
-    def is_suspect(self) -> bool:
-        """True if an audit found the file altered or missing, and it was not repaired yet."""
+    def is_set_aside(self) -> bool:
+        """True if a deletion moves a changed file to quarantine: an audit found it."""
         return self.signature in {ALTERED, MISSING}
+
+    @property
+    def is_suspect(self) -> bool:
+        """True if its file was found altered or missing, and it was not repaired yet."""
+        return self.is_set_aside or self.signature == EDITED
 
     @property
     def is_unknown(self) -> bool:

@@ -78,10 +78,8 @@ class SuspectMarker:
         if is_shown and not planner.has_moved_date(copy, row):
             return
         if known is None:
-            task = self._task(copy, row, answer.reason)
-            self._pending.append(
-                task._replace(code=answer.code if is_gone else pending_tasks.STALE)
-            )
+            code = answer.code if is_gone else pending_tasks.STALE
+            self._pending.append(self._task(copy, row, answer.reason)._replace(code=code))
         if known is None or known.task == PendingTask.FETCH:
             # Without validators: the next answer has bytes, whatever the server compares.
             self._copies.append(copy._replace(fixity=Fixity.STALE, etag="", last_modified=""))
@@ -90,17 +88,11 @@ class SuspectMarker:
     def mark_served(self, copy: Copy) -> None:
         """Record that the Source served the bytes of a copy, if that was not so before."""
         known = self._pull.state.pending_of(copy.uri)
-        if known is None or known.code not in {
-            pending_tasks.STALE,
-            *pending_tasks.UNAVAILABLE_CODES,
-        }:
+        answers = {pending_tasks.STALE, *pending_tasks.UNAVAILABLE_CODES}
+        if known is None or known.code not in answers:
             return
-        row = planner.listed_from_task(known)
-        if (
-            row.undated
-            or planner.match_copy(copy._replace(fixity="", lastmod=None), row)
-            is planner.Match.DIFFERENT
-        ):
+        row, unproven = planner.listed_from_task(known), copy._replace(fixity="", lastmod=None)
+        if row.undated or planner.match_copy(unproven, row) is planner.Match.DIFFERENT:
             return
         fixity, _ = verify_bytes(row._replace(hash=copy.listed), copy.length, copy.digests)
         lastmod = planner.recordable_lastmod(row, self._pull.now)
