@@ -139,6 +139,18 @@ def test_a_mirror_that_was_in_sync_loses_nothing_by_a_missing_part(
     assert source.in_sync()
 
 
+def test_a_lost_part_whose_stored_bytes_the_index_proves_is_read_by_pulls_and_audits_alike(
+    source: World[PublishedSource],
+) -> None:
+    source.pull()
+    body = source.source.honest(BASE + "resourcesync/resourcelist.xml").body.decode()
+    lost = body.partition("<sitemap><loc>")[2].partition("</loc>")[0]
+    source.network.answers[lost] = Answer(status=404)
+
+    assert {source.pull(mode=each).state for each in ("baseline", "auto")} == {MirrorState.IN_SYNC}
+    assert source.audit().in_sync
+
+
 def test_what_an_unread_part_may_list_is_not_called_unlisted(site: World[PublishedSource]) -> None:
     site.pull(SITEMAP, delete="absent")
     whole = site.network.answers[PARTS[2]]

@@ -202,10 +202,13 @@ class SyncSession:
         )
 
     def _list_documents(self, documents: DocumentFetcher) -> ListDocuments:
-        is_trusting = not self.options.dry_run and self.options.mode != "baseline"
-        open_stored = self.dependencies.stored_parts if is_trusting else lambda: None
-        is_sitemap = self.discovered.is_sitemap
-        return ListDocuments(documents, open_stored, self.now, is_sitemap=is_sitemap)
+        return ListDocuments(
+            documents,
+            self.dependencies.stored_parts,
+            self.now,
+            is_sitemap=self.discovered.is_sitemap,
+            requests_all=self.options.dry_run or self.options.mode == "baseline",
+        )
 
     @cached_property
     def packages(self) -> "DumpPackages":

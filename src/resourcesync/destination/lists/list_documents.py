@@ -2,7 +2,8 @@
 
 A stored part of a Resource List is proven by the hash that its index gives: also one whose list
 was dated anew, and whose entries are the same. The index of plain sitemaps and its parts are
-requested with their validators: "not modified" proves the stored bytes.
+requested with their validators: "not modified" proves the stored bytes. A reading that requests all
+takes stored bytes for a part that is not served, if the hash of the index proves them.
 """
 
 from collections.abc import Callable, Iterator, Mapping
@@ -32,7 +33,7 @@ REPORT_IT: Final = "report it to the Source; check its lists: resourcesync valid
 class ListDocuments:
     """The documents of one reading, at ``now``; ``open_stored`` returns those of the last one.
 
-    ``is_sitemap``: a plain sitemap is read, or its index.
+    ``is_sitemap``: a plain sitemap is read, or its index. ``requests_all``: also what is stored.
     """
 
     def __init__(
@@ -42,9 +43,10 @@ class ListDocuments:
         now: int = 0,
         *,
         is_sitemap: bool = False,
+        requests_all: bool = False,
     ) -> None:
         self._documents, self._open_stored, self._now = documents, open_stored, now
-        self._is_sitemap = is_sitemap
+        self._is_sitemap, self._requests_all = is_sitemap and not requests_all, requests_all
         self._stored: StoredParts | None = None
         self._before: Mapping[str, StoredVersion] = {}
         self._read: dict[str, StoredVersion] = {}
@@ -71,11 +73,11 @@ class ListDocuments:
         on_missing: OnMissing,
     ) -> Iterator[FetchedDocument]:
         """Yield the parts of an index of the moment ``at`` that was sent at ``served``."""
-        if any(part.digests for part in parts.values()):
-            self._open()
+        moment = "" if at is None else format_w3c(at)
         left: dict[str, StoredVersion | None] = {}
+        unserved: list[FetchedDocument] = []
         for uri, part in parts.items():
-            stream = self._proven(part, "" if at is None else format_w3c(at))
+            stream = None if self._requests_all else self._proven(part, moment)
             if stream is None:
                 left[uri] = self._validators(uri)
             else:
@@ -83,19 +85,24 @@ class ListDocuments:
 
         def leave(uri: str, error: errors.ResourceSyncError) -> None:
             del left[uri]
-            on_missing(uri, error)
+            if stream := self._proven(parts[uri], moment):
+                unserved.append(_stored_document(uri, stream, served))
+            else:
+                on_missing(uri, error)
 
         if left:
             for fetched in self._documents.get_all({**left}, leave, self._reopen):
                 del left[fetched.uri]
                 yield fetched
+        yield from unserved
         if left:  # "not modified", but what was stored is lost or damaged
             yield from self._documents.get_all(dict.fromkeys(left), on_missing)
 
     def record(self, fetched: FetchedDocument, digest: str, *, is_proven: bool) -> None:
         """Store a document with this SHA-256, if its index or its server can vouch for it."""
         is_validated = self._is_sitemap and bool(fetched.etag or fetched.last_modified)
-        if fetched.uri != fetched.final_uri or not (is_proven or is_validated) or not self._open():
+        is_storable = fetched.uri == fetched.final_uri and (is_proven or is_validated)
+        if self._requests_all or not is_storable or not self._open():
             return
         assert self._stored is not None
         self._stored.add(digest, fetched.stream)
@@ -108,11 +115,11 @@ class ListDocuments:
 
     def retain(self) -> None:
         """Remove what is stored of other lists."""
-        if self._stored is not None:
+        if self._stored is not None and not self._requests_all:
             self._stored.retain(self._retained, self._read)
 
     def _validators(self, uri: str) -> StoredVersion | None:
-        known = self._before.get(uri)
+        known = None if self._requests_all else self._before.get(uri)
         return known if known and is_trusted(known.etag, known.read_at, self._now) else None
 
     def _reopen(self, uri: str) -> BinaryIO | None:
@@ -125,9 +132,8 @@ class ListDocuments:
         They are what would be sent.
         """
         digest = next((each for each in usable(part.digests) if each.algorithm == _STORED), None)
-        return (
-            None if self._stored is None or digest is None else self._stored.open(digest.value, at)
-        )
+        stored = self._open() if digest else None
+        return stored.open(digest.value, at) if digest and stored else None
 
 
 def _stored_document(uri: str, stream: BinaryIO, served: int | None) -> FetchedDocument:
