@@ -1,6 +1,7 @@
 """Scenes of mirrors: filters, sets, the trash, audits and repairs."""
 
 import json
+import shutil
 from pathlib import Path
 
 from resourcesync.adapters.mirror.locked_folder import MirrorFolder
@@ -296,6 +297,8 @@ def pull_of_all_sets_a_day_later(at: Scene) -> None:
         del at.source.answers[f"/rs/texts/{name}.xml"]
     a_day_later()
     at.run("resourcesync pull museum")
+    shutil.rmtree("museum/texts")
+    at.run("resourcesync pull museum -q")
     at.files("museum")
 
 

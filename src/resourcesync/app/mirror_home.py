@@ -7,7 +7,7 @@ are in a store, the home has none, and a file that names the store.
 import errno
 import os
 import re
-from collections.abc import Callable, Container, Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from datetime import datetime
 from functools import partial
@@ -394,15 +394,9 @@ def pulled_mirrors(folder: Path) -> tuple[Path, ...]:
     return tuple(filter(is_mirror, each_mirror(folder)))
 
 
-def mirrors_of(
-    folder: Path, followed: FollowedSets, offered: Container[str] | None = None
-) -> tuple[SetMirror, ...]:
-    """Return the mirrors of a folder of sets; ``offered`` are the Source's sets, if known."""
+def mirrors_of(folder: Path, followed: FollowedSets) -> tuple[SetMirror, ...]:
+    """Return the mirrors of a folder of sets."""
     return tuple(
-        SetMirror(
-            uri=known.uri,
-            folder=folder / known.folder,
-            offered=offered is None or known.uri in offered,
-        )
-        for known in followed.sets
+        SetMirror(uri=each.uri, folder=folder / each.folder, offered=not each.withdrawn)
+        for each in followed.sets
     )

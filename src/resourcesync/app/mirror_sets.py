@@ -89,7 +89,7 @@ def plan_sets(folder: Path, wish: SetRequest, *, network: Network, cancel: Cance
     chosen = _select_sets(offered, folder, address, wish)
     sets = _with_folders(folder, () if known is None else known.sets, offered, chosen)
     followed = FollowedSets(source=address, every=every, looked=now, sets=sets)
-    mirrors = mirrors_of(folder, followed, {offered_set.uri for offered_set in offered})
+    mirrors = mirrors_of(folder, followed)
     only = chosen if wish.names else ()
     mirrors = tuple(each for each in mirrors if not only or each.uri in only)
     return plan(followed=followed, mirrors=mirrors)
@@ -149,10 +149,9 @@ def _select_sets(
 def _with_folders(
     folder: Path, known: Iterable[FollowedSet], offered: Sequence[OfferedSet], chosen: Iterable[str]
 ) -> tuple[FollowedSet, ...]:
-    """A set that the Source has withdrawn stays as long as its mirror exists."""
     still = {offered_set.uri for offered_set in offered}
     sets = {
-        followed_set.uri: followed_set
+        followed_set.uri: replace(followed_set, withdrawn=followed_set.uri not in still)
         for followed_set in known
         if followed_set.uri in still or is_mirror(folder / followed_set.folder)
     }

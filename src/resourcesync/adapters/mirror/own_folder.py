@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Annotated, Final, NamedTuple
 
 import msgspec
+from msgspec import structs
 
 from resourcesync import own_files
 from resourcesync.errors import StateError, StorageError, storage_error
@@ -104,12 +105,14 @@ _Sets = Annotated[tuple["FollowedSet", ...], msgspec.Meta(max_length=MAX_SETS)]
 class FollowedSet(msgspec.Struct, frozen=True, kw_only=True):
     """A set, and the folder of its mirror.
 
-    ``uri`` is that of its Capability List. ``pulled``: its mirror was there.
+    ``uri`` is that of its Capability List. ``pulled``: its mirror was there. ``withdrawn``: the
+    Source offers it no longer.
     """
 
     uri: str
     folder: str
     pulled: bool = False
+    withdrawn: bool = False
 
 
 class FollowedSets(msgspec.Struct, frozen=True, kw_only=True):
@@ -127,7 +130,10 @@ class FollowedSets(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def read_sets(root: Path) -> FollowedSets | None:
-    """Return the sets of a folder of mirrors; ``None`` if it is none, or unreadable."""
+    """Return the sets of a folder of mirrors; ``None`` if it is none, or unreadable.
+
+    A set that the Source has withdrawn stays as long as its mirror exists.
+    """
     path = root / OWN_FOLDER / SETS_FILE
     try:
         text = own_files.read_file(path, _MOST)
@@ -144,7 +150,8 @@ def read_sets(root: Path) -> FollowedSets | None:
             evidence=(("kept", "the mirrors below it; each can be pulled by its own name"),),
             hint=f"move {path} away, then run the first command again",
         ) from error
-    return found
+    there = (each for each in found.sets if not each.withdrawn or is_mirror(root / each.folder))
+    return structs.replace(found, sets=tuple(there))
 
 
 def _check(found: FollowedSets) -> None:
