@@ -139,6 +139,9 @@ def pull_of_a_sitemap_that_lists_less(at: Scene) -> None:
     at.run("resourcesync repair museum --delete --max-delete 1")
     at.run("resourcesync trash list museum")
     at.run("resourcesync audit museum")
+    at.source.answers |= dict.fromkeys(FEW[1:], Answer(status=410))
+    for command in ("pull --mode baseline -q", "audit", "status"):
+        at.run(f"resourcesync {command} museum")
 
 
 @scene

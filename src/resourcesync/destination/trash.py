@@ -226,7 +226,8 @@ _WRONG_BYTES: Final = "its bytes were changed in the trash; restore it by hand"
 _NO_PLACE: Final = ("no-place", "its path is unknown: restore it from the trash by hand")
 _GONE: Final = ("missing", "it is no longer in the trash")
 _OCCUPIED: Final = ("occupied", "another file has its path, and is not overwritten")
-_NEWER: Final = ("occupied", "the mirror has a later copy without its file: repair fetches it")
+_WAY: Final = "repair fetches it, or forgets it with --delete if the Source does not list it"
+_NEWER: Final = ("occupied", f"the mirror has a later copy without its file: {_WAY}")
 
 
 def _algorithms(row: TrashRow) -> list[str]:

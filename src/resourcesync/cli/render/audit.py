@@ -128,10 +128,12 @@ def _next_command(report: AuditReport, mirror: Path) -> str:
         return f"move or remove what was changed locally, then: resourcesync pull {mirror}"
     if is_complete and report.damaged and not report.refused:  # they cannot be fetched
         return f"resourcesync repair {mirror} --delete"
+    ask = "ask the Source to correct its list, or "
+    accept = f"{ask}accept that: resourcesync pull {mirror} --accept-missing"
+    if is_complete and report.lacks_pages and not report.has_gap:  # no pull helps
+        return accept if report.present else f"{ask}to serve them to programs"
     if report.unchecked and report.accurate + report.unchecked == report.listed:
-        accept = f"or accept that: resourcesync pull {mirror} --accept-missing"
-        lists = f"ask the Source to correct its list, {accept}"
-        return lists if report.unserved else "run it again, when they can be checked"
+        return accept if report.unserved else "run it again, when they can be checked"
     if report.is_begun or report.has_gap or not report.present or is_complete:
         return f"resourcesync pull {mirror}"
     return f"resourcesync repair {mirror} --from-audit {report.audit}"

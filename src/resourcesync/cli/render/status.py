@@ -169,20 +169,19 @@ def notes_of(seen: CheckedMirror, next_pull: str = "") -> list[str]:
     """Return the notes about a mirror that is not in sync, and the next steps."""
     mirror = seen.status
     listed, ended = mirror.listed, mirror.last_run
-    has_own_step = mirror.retained.damaged + mirror.retained.edited > 0
+    is_running = mirror.state is MirrorState.SYNCING  # then what was not tried yet is no failure
+    failures = [failing for failing in mirror.failures if failing.tries or not is_running][:3]
+    is_complete = len(mirror.failures) >= listed.pending  # only then the counts are right
+    counts = Counter(failing.code for failing in mirror.failures if is_complete)
+    faults = list(say("faults", mirror, mirror.mirror, more=counts))
     notes = [*_pending_deletions(mirror), *_why_failed(mirror), *_uncounted(mirror)]
     if listed.pending:
         waiting = formatting.counted(listed.pending, "listed resource")
         notes.append(f"{waiting} not in the mirror as listed; {_tried_again(mirror, next_pull)}.")
-    elif mirror.is_refuted and mirror.state is MirrorState.BEHIND and not has_own_step:
+    elif mirror.is_refuted and mirror.state is MirrorState.BEHIND and not faults:
         again = f"resourcesync pull {mirror.mirror}"
         notes.append(f"an audit found that it is not in sync; next: {again}")
-    is_running = mirror.state is MirrorState.SYNCING  # then what was not tried yet is no failure
-    failures = [failing for failing in mirror.failures if failing.tries or not is_running][:3]
     notes += [f"! {failing.uri}   {_failure(failing, ended)}" for failing in failures]
-    is_complete = len(mirror.failures) >= listed.pending  # only then the counts are right
-    counts = Counter(failing.code for failing in mirror.failures if is_complete)
-    faults = list(say("faults", mirror, mirror.mirror, more=counts))
     if mirror.state is MirrorState.BEHIND and not (notes or faults):
         faults.append(f"next: resourcesync pull {mirror.mirror}")
     for said in (*faults, *say("remarks", mirror, mirror.mirror)):
