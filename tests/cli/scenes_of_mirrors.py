@@ -134,6 +134,7 @@ def pull_of_a_sitemap_that_lists_less(at: Scene) -> None:
         at.run(f"resourcesync audit museum --method {method}")
     at.run("resourcesync audit museum --json")
     at.run("resourcesync repair museum")
+    at.run("resourcesync repair museum --delete --max-delete 0 -n -i")
     at.run("resourcesync repair museum --delete --max-delete 0")
     at.files("museum")
     at.run("resourcesync repair museum --delete --max-delete 1")

@@ -113,7 +113,7 @@ class Budget:
 class SyncOutcome(msgspec.Struct, kw_only=True):
     """Outcome of a pull, before it is reported.
 
-    ``None``: ``selected_count`` if the whole list was not read, ``filtered_count`` if it is as
+    ``None``: ``selected_count`` if the whole list was not read, the other two if they are as
     stored. ``is_complete``: the plan was executed to the end. ``postponed`` are resources that are
     not due yet, and those of them that have a copy. ``is_written``: what is to be done is stored;
     not so in a dry run.
@@ -123,7 +123,7 @@ class SyncOutcome(msgspec.Struct, kw_only=True):
     plan: PlanSummary
     tally: TransferTally = msgspec.field(default_factory=TransferTally)
     deletions: DeletionResult = msgspec.field(default_factory=DeletionResult)
-    retained_count: int = 0
+    retained_count: int | None = None
     missed_count: int = 0
     filtered_count: int | None = None
     is_complete: bool = True

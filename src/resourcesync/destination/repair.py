@@ -90,6 +90,7 @@ class Repair:
         )
         if self._pull.options.dry_run:
             self._foresee_undeleted(foreseen, extra)
+            pulled.retained_count = 0 if extra else None  # as stored
             return pulled
         if plan.create + plan.update + plan.delete:
             self._pull.begin_repair()

@@ -258,10 +258,11 @@ def _retained_counts(
     memory: SyncState,
     edited: int | None,
 ) -> reports.RetainedCounts:
-    planned, stored = pulled.filtered_count, sync_state.count_retained(state, counts, memory)
+    planned, kept = pulled.filtered_count, pulled.retained_count
+    stored = sync_state.count_retained(state, counts, memory)
     return replace(
         stored,
-        unlisted=stored.unlisted if pulled.unread_parts else pulled.retained_count,
+        unlisted=stored.unlisted if pulled.unread_parts or kept is None else kept,
         open=stored.open if pulled.is_written else pulled.missed_count,
         filtered=counts.with_codes(planner.FILTERED) if planned is None else planned,
         edited=stored.edited if edited is None else edited,

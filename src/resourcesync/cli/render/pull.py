@@ -46,6 +46,7 @@ class PullRenderer(msgspec.Struct, kw_only=True):
     verbose: bool = True  # False: no line of level DETAIL need be made
     fate: str = ""  # of the pages that a plain sitemap will no longer list
     failures: int = 0
+    held: int = 0  # deletions that a dry run would hold back: all, or none
 
     def __call__(self, event: str, fields: Fields) -> Iterable[TextLine]:
         """Return the lines for one event."""
@@ -64,6 +65,7 @@ class PullRenderer(msgspec.Struct, kw_only=True):
             case "leniency" if self.verbose:
                 yield leniency_line(fields)
             case "plan":
+                self.held = fields["held"]
                 yield TextLine(f"{fields['mode']}: {_planned(fields)}", "Plan", level)
             case "item":
                 yield from self._item(fields)
@@ -103,6 +105,7 @@ class PullRenderer(msgspec.Struct, kw_only=True):
             yield TextLine(f"/{fields['was']}   {done} {name}", ">", level)
         else:
             would = "request: it may be unchanged" if fields.get("may_be_same") else action
+            would = "hold back its deletion" if action == "delete" and self.held else would
             text = f"would {would}" if self.dry_run else _done(fields)
             yield TextLine(f"{name}   {text}", _SYMBOLS[action], level)
 
