@@ -121,12 +121,11 @@ def _delete_group(
     known = [(row, state.copy(row.uri)) for row in group]
     gone = [row.uri for row, copy in known if copy is None]
     present = [(row, copy) for row, copy in known if copy is not None]
-    removals = [_removal(equipment, copy) for _, copy in present]
     if present:
         # After a kill in the middle it is unknown which files are still in place.
         suspects = [planner.as_unknown(copy) for _, copy in present]
         state.commit(StateTransaction(suspect=suspects, notes=encode_notes(trashing=True)))
-    results = equipment.copies.remove(removals, "deleted")
+    results = equipment.copies.remove([_removal(equipment, copy) for _, copy in present], "deleted")
     set_aside = dict(equipment.copies.newly_quarantined())
     for path, place in set_aside.items():
         equipment.report("warning", pending_tasks.quarantine_warning(path, place))
@@ -174,5 +173,5 @@ def _removal(equipment: Dependencies, copy: Copy) -> CopyRemoval:
     known = copy.signature
     if copy.is_unknown:
         known = equipment.copies.signature(copy.path) or known
-    content, is_altered = installed_content(copy), copy.is_set_aside
+    content, is_altered = installed_content(copy), copy.is_marked_by_audit
     return CopyRemoval(path=copy.path, signature=known, content=content, is_altered=is_altered)

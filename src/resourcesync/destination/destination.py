@@ -92,7 +92,13 @@ class Destination:
                 if equipment.state.has_trash():
                     from resourcesync.destination import trash  # noqa: PLC0415 - most have none
 
-                    trash.purge_old_trash(equipment, options.trash)
+                    purged = trash.purge_old_trash(equipment, options.trash)
+                    if not options.trash and purged > outcome.deletions.deleted:
+                        message = (
+                            f"trash = 0: {purged:,} files of the trash, also older ones, are gone"
+                        )
+                        fields = {"code": "trash-emptied", "message": message, "evidence": ()}
+                        equipment.report("warning", fields)
                 equipment.state.delete_old_changes(to_microseconds(equipment.clock.now()))
         report = self._report(run, outcome, options)
         if not options.dry_run:

@@ -19,7 +19,7 @@ from resourcesync.destination.pending_tasks import (
     failed_item,
 )
 from resourcesync.destination.pull_session import SyncOutcome, SyncSession
-from resourcesync.destination.reports import DeletionResult, Failing, Mode, PlanSummary
+from resourcesync.destination.reports import Failing, Mode, PlanSummary
 from resourcesync.destination.runs import RecordedPlan, delete_pending, fetch_planned
 from resourcesync.destination.transfers.verification import inspected_copy
 from resourcesync.merge_join import Created, Deleted, Updated, compare
@@ -89,8 +89,7 @@ class Repair:
             unread_parts=listed.unread_parts,
         )
         if self._pull.options.dry_run:
-            self._foresee_undeleted(foreseen, extra)
-            pulled.retained_count = 0 if extra else None  # as stored
+            self._foresee_undeleted(pulled, extra)
             return pulled
         if plan.create + plan.update + plan.delete:
             self._pull.begin_repair()
@@ -111,7 +110,8 @@ class Repair:
         pulled.is_complete = pulled.is_complete and self._is_in_sync(listed)
         return pulled
 
-    def _foresee_undeleted(self, foreseen: DeletionResult, extra: set[str]) -> None:
+    def _foresee_undeleted(self, pulled: SyncOutcome, extra: set[str]) -> None:
+        pulled.retained_count, foreseen = 0 if extra else None, pulled.deletions
         memory, tasks = self._pull.sync_state, self._pull.state.pending(PendingTask.DELETE)
         foreseen.failures += [
             Failing(uri=task.loc, code=LOCAL_CHANGE, reason=EDITED_REASON)

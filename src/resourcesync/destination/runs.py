@@ -327,7 +327,8 @@ class RecordedPlan:
         waiting = self._pull.state.pending_of(copy.uri)
         is_kept = waiting is not None and waiting.task == PendingTask.RETAIN
         known = self._pull.state.copy(copy.uri) or copy
-        if known.is_unknown or known.is_set_aside or (is_kept and self._is_audited):
+        is_moved = known.is_unknown or known.is_marked_by_audit
+        if is_moved or (is_kept and self._is_audited):
             return False
         return inspected_copy(known, look).signature == ALTERED
 

@@ -181,14 +181,14 @@ class Copy(NamedTuple):
         return self.fixity == Fixity.STALE
 
     @property
-    def is_set_aside(self) -> bool:
+    def is_marked_by_audit(self) -> bool:
         """True if a deletion moves a changed file to quarantine: an audit found it."""
         return self.signature in {ALTERED, MISSING}
 
     @property
     def is_suspect(self) -> bool:
         """True if its file was found altered or missing, and it was not repaired yet."""
-        return self.is_set_aside or self.signature == EDITED
+        return self.is_marked_by_audit or self.signature == EDITED
 
     @property
     def is_unknown(self) -> bool:

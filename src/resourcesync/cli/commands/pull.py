@@ -208,6 +208,7 @@ class _PullView:
     def show(self, puller: Puller, target: PullTarget, report: Reporter) -> CommandOutcome:
         """Pull a mirror, or those of its sets, and return the outcome."""
         self._words.since_moves = isinstance(target.options.since, timedelta)
+        self._words.has_trash = bool(target.options.trash)
 
         def noted(event: str, fields: Mapping[str, object]) -> None:
             if event == "source":

@@ -42,6 +42,7 @@ class PullRenderer(msgspec.Struct, kw_only=True):
     first: bool = True
     itemize: bool = False
     dry_run: bool = False
+    has_trash: bool = True
     since_moves: bool = True  # --since is relative, such as -7d
     verbose: bool = True  # False: no line of level DETAIL need be made
     fate: str = ""  # of the pages that a plain sitemap will no longer list
@@ -106,7 +107,7 @@ class PullRenderer(msgspec.Struct, kw_only=True):
         else:
             would = "request: it may be unchanged" if fields.get("may_be_same") else action
             would = "hold back its deletion" if action == "delete" and self.held else would
-            text = f"would {would}" if self.dry_run else _done(fields)
+            text = f"would {would}" if self.dry_run else _done(fields, has_trash=self.has_trash)
             yield TextLine(f"{name}   {text}", _SYMBOLS[action], level)
 
     def _next_level(self) -> int:
@@ -134,10 +135,11 @@ def _planned(fields: Fields) -> str:
     return f"{', '.join(parts)}; {size}"
 
 
-def _done(fields: Fields) -> str:
+def _done(fields: Fields, *, has_trash: bool) -> str:
     if fields["action"] == "delete":
         where = "moved to .resourcesync/quarantine" if fields["set_aside"] else "its file was gone"
-        return f"deleted ({'in the trash' if fields['place'] else where})"
+        trash = "in the trash" if has_trash else "trash = 0: not kept"
+        return f"deleted ({trash if fields['place'] else where})"
     before, patch = fields.get("was_bytes"), fields.get("patched")
     amount = f"{formatting.count(fields['bytes'])} B"
     if before is not None and before >= 0:  # negative: unknown
