@@ -94,10 +94,8 @@ class Destination:
 
                     purged = trash.purge_old_trash(equipment, options.trash)
                     if not options.trash and purged > outcome.deletions.deleted:
-                        message = (
-                            f"trash = 0: {purged:,} files of the trash, also older ones, are gone"
-                        )
-                        fields = {"code": "trash-emptied", "message": message, "evidence": ()}
+                        text = f"trash = 0: {purged:,} files in the trash, also old ones, are gone"
+                        fields = {"code": "trash-emptied", "message": text, "evidence": ()}
                         equipment.report("warning", fields)
                 equipment.state.delete_old_changes(to_microseconds(equipment.clock.now()))
         report = self._report(run, outcome, options)

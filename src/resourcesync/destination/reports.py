@@ -480,14 +480,8 @@ class MirrorStatus(msgspec.Struct, frozen=True, kw_only=True):
         Without those that are accepted as absent or skipped, unless there is an older copy.
         """
         listed, retained = self.listed, self.retained
-        return (
-            listed.right
-            + listed.pending
-            + listed.refused
-            + retained.unknown
-            + retained.edited
-            + self.deletions
-        )
+        wrong = listed.pending + listed.refused + retained.unknown + retained.edited
+        return listed.right + wrong + self.deletions
 
     @property
     def share(self) -> float | None:

@@ -72,10 +72,8 @@ class _SourceResolver:
             self.begin,
             lambda offered: self._follow(self._choose(self._distinct_sets(offered)).uri, 0),
         )
-        if (
-            not self._chose
-            and (self._choice.requested or self._choice.pinned) not in found.documents
-        ):
+        is_found = (self._choice.requested or self._choice.pinned) in found.documents
+        if not (self._chose or is_found):
             self._choose((OfferedSet(uri=found.set_uri),))
         return replace(found, road=self._search.found_by, unanswered=self._search.unanswered)
 

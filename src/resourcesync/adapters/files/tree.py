@@ -412,11 +412,8 @@ class FileTreeOriginals(Originals):
             yield nearby
 
     def _names(self, uri: str) -> tuple[str, ...] | None:
-        return (
-            names_and_uris.to_names(uri.removeprefix(self._base))
-            if uri.startswith(self._base)
-            else None
-        )
+        is_here, name = uri.startswith(self._base), uri.removeprefix(self._base)
+        return names_and_uris.to_names(name) if is_here else None
 
     def _shown(self, uri: str) -> str:
         names = self._names(uri)

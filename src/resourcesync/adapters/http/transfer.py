@@ -98,11 +98,8 @@ class HttpTransfer:
     def _handle_head(self, head: response_head.ResponseHead) -> None:
         part, request = self.errand.part, self.errand.request
         if request.purpose is Purpose.MESSAGE or request.is_head:
-            if (
-                head.status in response_head.SUCCESS
-                and not request.is_head
-                and request.message is None
-            ):
+            has_answer = head.status in response_head.SUCCESS and not request.is_head
+            if has_answer and request.message is None:
                 self._accept_body(head)
         elif head.status == _OK:
             self._handle_whole(head, part)

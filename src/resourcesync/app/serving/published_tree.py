@@ -79,10 +79,8 @@ def published_files(root: Path, catalogue: Path) -> Callable[[str], bool]:
     )
 
     def is_published(path: str) -> bool:
-        return (
-            path == document_stores.ROBOTS_FILE
-            or judge.exclusion_of_path(tuple(path.split("/"))) is None
-        )
+        names = tuple(path.split("/"))
+        return path == document_stores.ROBOTS_FILE or judge.exclusion_of_path(names) is None
 
     return is_published
 

@@ -296,9 +296,8 @@ def _read_file(pull: SyncSession, known: Explanation) -> None:
     copies, copy = pull.dependencies.copies, known.copy
     known.quarantined = copies.quarantined(known.path) if known.path else ()
     digests = () if copy is None else parse_digests(copy.digests)
-    found = (
-        copies.digest(known.path, [digest.algorithm for digest in digests]) if known.path else None
-    )
+    algorithms = [digest.algorithm for digest in digests]
+    found = copies.digest(known.path, algorithms) if known.path else None
     known.is_present, known.file_content = found is not None, found
     if copy is not None and found is not None:
         is_same = found[0] == copy.length and not disagree(found[1], digests)

@@ -398,11 +398,8 @@ def _since_list(
     for position in range(len(changes) - 1, -1, -1):
         change = changes[position]
         is_late = before is not None and position >= before
-        if (
-            change.own_time is not None
-            and change.own_time < at - at % intervals.OVERLAP
-            and not is_late
-        ):
+        is_early = change.own_time is not None and change.own_time < at - at % intervals.OVERLAP
+        if is_early and not is_late:
             ended.add(change.uri)  # what is listed before an old change of it is old, too
         elif change.own_time is not None or is_late or change.uri not in ended:
             news.append(position)

@@ -98,10 +98,8 @@ def are_manifests_worth_fetching(
         prospect.wanted.count if prospect.entries is None else prospect.entries
         for prospect in prospects
     )
-    return (
-        sum(REQUEST_COST + MANIFEST_ENTRY_SIZE * count for count in held)
-        < cost_of_requests(rest) / 2
-    )
+    cost = sum(REQUEST_COST + MANIFEST_ENTRY_SIZE * count for count in held)
+    return cost < cost_of_requests(rest) / 2
 
 
 class AgeIndex:

@@ -265,11 +265,8 @@ class NameMapping(msgspec.Struct, frozen=True, kw_only=True, dict=True):
             uris.insert(0, uris[-1].removesuffix("/"))
         for uri in uris:
             try:
-                if (
-                    len(uri) <= MAX_URI
-                    and normalise(uri) == uri
-                    and self._natural_path(uri) == path
-                ):
+                is_normal = len(uri) <= MAX_URI and normalise(uri) == uri
+                if is_normal and self._natural_path(uri) == path:
                     yield uri
             except OutOfScopeError:
                 continue
