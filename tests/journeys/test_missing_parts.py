@@ -75,21 +75,15 @@ def test_the_other_parts_of_a_sitemap_are_mirrored(
         report = site.pull(SITEMAP)
 
         assert report.created - created in (0, 1)  # what stands before a fault is listed
-        assert (report.faults.unread, report.listed.refused, report.state) == (
-            1,
-            1,
-            MirrorState.BEHIND,
-        )
+        found = (report.faults.unread, report.listed.refused, report.state)
+        assert found == (1, 1, MirrorState.BEHIND)
         assert refused(site) == [PARTS[2]]
     site.network.answers[PARTS[2]] = whole
 
     report = site.pull(SITEMAP)
 
-    assert (report.faults.unread, report.listed.refused, report.state) == (
-        0,
-        0,
-        MirrorState.IN_SYNC,
-    )
+    counts = (report.faults.unread, report.listed.refused, report.state)
+    assert counts == (0, 0, MirrorState.IN_SYNC)
     assert site.in_sync()
 
 

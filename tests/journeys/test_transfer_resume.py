@@ -189,11 +189,8 @@ def test_parts_are_bounded_in_bytes(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     limit = "resourcesync.adapters.mirror.staging.MAX_PART_BYTES"
     monkeypatch.setattr(limit, 3 * MIN_SAVED_BYTES)
     with MirrorFolder(root, SystemClock()):
-        assert {path.name for path in tmp.iterdir() if path.suffix != ".part"} == {
-            "a-0",
-            "a-1",
-            "a-2",
-        }
+        found = {path.name for path in tmp.iterdir() if path.suffix != ".part"}
+        assert found == {"a-0", "a-1", "a-2"}
 
 
 def test_a_run_that_is_killed_leaves_its_part_for_the_next(source: ScriptedSource) -> None:
