@@ -132,7 +132,7 @@ def test_a_deletion_says_where_the_file_is_and_only_then_that_it_is_in_the_trash
         assert run(["pull", edited, *more.split()]) == 0
     shown = said.readouterr()
     assert "- /objects/0004.txt   deleted (trash = 0: not kept)\n" in shown.out
-    assert "trash = 0: 4 files in the trash, also old ones, are gone" in shown.err
+    assert "trash = 0: all of the trash, also old files, is gone (4)" in shown.err
 
 
 def test_an_audit_without_findings_is_the_last_one_and_disproves_those_before(

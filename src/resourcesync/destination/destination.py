@@ -94,7 +94,7 @@ class Destination:
 
                     purged = trash.purge_old_trash(equipment, options.trash)
                     if not options.trash and purged > outcome.deletions.deleted:
-                        text = f"trash = 0: {purged:,} files in the trash, also old ones, are gone"
+                        text = f"trash = 0: all of the trash, also old files, is gone ({purged:,})"
                         fields = {"code": "trash-emptied", "message": text, "evidence": ()}
                         equipment.report("warning", fields)
                 equipment.state.delete_old_changes(to_microseconds(equipment.clock.now()))
