@@ -2,6 +2,7 @@
 
 import re
 from pathlib import Path
+from urllib.parse import urlsplit
 
 import pytest
 
@@ -107,6 +108,9 @@ def test_a_person_says_where_the_source_moved_and_nothing_is_fetched_again(
     assert identity is not None
     assert identity.source == there + named  # the configuration file is to follow
     assert identity.was_at(BASE)
+    globs = (urlsplit(there).path + "a/4.html", "/a/5.html")  # by the path of now, or the first
+    assert world.pull(None, exclude=globs).listed.right == 28
+    assert world.pull(None, exclude=(), include=globs[:1]).listed.right == 1
 
 
 @pytest.mark.parametrize("there", ["http://www.example/", "http://www.example/files/"])

@@ -90,7 +90,8 @@ class MirrorIdentity(msgspec.Struct, frozen=True, kw_only=True):
     def scope(self, filters: Filters) -> Scope:
         """Return the scope: the origins of the Source, and the operator's filters."""
         allowed = map(origin, filters.allow_origins)
-        return Scope(origins=frozenset((*self.origins, *allowed)), **structs.asdict(filters))
+        origins = frozenset((*self.origins, *allowed))
+        return Scope(origins=origins, moved=self.moved, **structs.asdict(filters))
 
     def mapping(self, yielding: Iterable[str] = ()) -> PathMapping:
         """Return the mapping from URI to path."""

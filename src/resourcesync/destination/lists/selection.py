@@ -13,10 +13,7 @@ from resourcesync.destination.mapping.names import NameMapping, uris_at
 from resourcesync.destination.planner import FILTERED, ListedEntry
 from resourcesync.destination.scope_and_filters import FilterVerdict, LinkFilter, LinkTarget, Scope
 from resourcesync.discovery.known_addresses import KnownAddresses
-from resourcesync.discovery.uris import (
-    normalise,
-    percent_encode,
-)
+from resourcesync.discovery.uris import normalise, percent_encode
 from resourcesync.errors import OutOfScopeError
 from resourcesync.mirror_state.rows import RefusedRow
 from resourcesync.model.digests import format_digests
@@ -35,7 +32,6 @@ MAX_REFUSED: Final = 1_000
 """Refused entries that are stored."""
 _MAX_COUNTED: Final = 100_000
 """Refused URIs that are counted once; beyond it a repeated one may count again."""
-
 
 _KEPT_BY_MARKS: Final = frozenset({"_report", "_known", "_reported"})
 
@@ -168,7 +164,7 @@ class ResourceSelection:
 
     def refuse(self, entry: RefusedEntry) -> None:
         """Add an entry that the reader of a document could not use, if it may be selected."""
-        if self._scope.fits(entry.uri):
+        if self._scope.fits(self.addresses.mirror_uri(entry.uri)):
             self.refusals.add_entry(entry)
 
     def resource_row(self, resource: Resource) -> ListedEntry | None:
