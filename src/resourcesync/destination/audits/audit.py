@@ -25,7 +25,7 @@ from resourcesync.destination.baseline import Baseline
 from resourcesync.destination.cursor import Phase
 from resourcesync.destination.external_sort import PairSorter
 from resourcesync.destination.listed_rows import ListingStatus, listing_status
-from resourcesync.destination.mapping.names import NameMapping
+from resourcesync.destination.mapping.names import NameMapping, uris_at
 from resourcesync.destination.options import FindingWriter
 from resourcesync.destination.pull_session import SyncSession
 from resourcesync.destination.sync_state import (
@@ -393,7 +393,7 @@ class Audit:
                     last, _ = next(ours, _END_OF_CLAIMS)
                 if last != name:
                     self._counts.foreign += 1
-                    uris = self._pull.selection.uris_of(path)  # of those, one without a copy
+                    uris = uris_at(mapping, path)  # of those, one without a copy
                     uri = next((uri for uri in uris if self._pull.state.copy(uri) is None), "")
                     self._add_finding(FindingKind.EXTRA, uri, path, "not fetched by resourcesync")
 

@@ -409,9 +409,10 @@ def _compare_answer(
 ) -> FailedCheck | None:
     match outcome:
         case ports.FetchFailure():
-            error = outcome.error
-            reason = f"the Source: {error.cause}"
-            return FailedCheck(FindingKind.FAILED, reason, is_local=False, code=error.code)
+            code, reason = pending_tasks.failure_of(outcome.error, outcome.request.uri)
+            return FailedCheck(
+                FindingKind.FAILED, f"the Source: {reason}", is_local=False, code=code
+            )
         case ports.FetchResponse():
             codings = content_codings(outcome.headers.get("content-encoding", ""))
             if _has_bytes_of(copy, sink) or (
