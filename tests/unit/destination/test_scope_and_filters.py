@@ -30,8 +30,7 @@ def test_a_source_does_not_speak_for_another_origin(uri: str) -> None:
     with pytest.raises(OutOfScopeError, match=r"may list https://museum\.example, not") as raised:
         Scope(origins=ORIGINS).judge(Resource(uri=uri))
 
-    assert raised.value.code == "foreign"
-    assert raised.value.uri == uri
+    assert (raised.value.code, raised.value.uri) == ("foreign", uri)
 
 
 @given(hostile_uris())

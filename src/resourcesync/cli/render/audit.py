@@ -42,10 +42,16 @@ class AuditRenderer(msgspec.Struct, kw_only=True):
 
 
 def conclude(
-    report: AuditReport, mirror: Path, *, quiet: bool = False, named: bool = False
+    report: AuditReport,
+    mirror: Path,
+    *,
+    quiet: bool = False,
+    named: bool = False,
+    of_originals: bool = False,
 ) -> CommandOutcome:
     """Return the outcome of an audit, with its closing lines."""
-    closing = _in_sync(report, mirror) if report.in_sync else _not_in_sync(report, mirror)
+    closing = _not_in_sync(report, mirror, of_originals=of_originals)
+    closing = _in_sync(report, mirror) if report.in_sync else closing
     lines = () if quiet else tuple(closing)
     if named and lines:
         lines = (TextLine(f"{mirror}", "Mirror", QUIET), *lines)
@@ -64,7 +70,7 @@ def _in_sync(report: AuditReport, mirror: Path) -> Iterator[TextLine]:
     yield from _remarks(report, mirror)
 
 
-def _not_in_sync(report: AuditReport, mirror: Path) -> Iterator[TextLine]:
+def _not_in_sync(report: AuditReport, mirror: Path, *, of_originals: bool) -> Iterator[TextLine]:
     yield TextLine(f"coverage {_coverage(report)}", "Not in sync", QUIET)
     accuracy = f"{_BELOW}accuracy {_accuracy(report)}     {_cost(report)}"
     yield TextLine(accuracy, level=QUIET)
@@ -76,13 +82,18 @@ def _not_in_sync(report: AuditReport, mirror: Path) -> Iterator[TextLine]:
         "listed but not usable": report.refused - report.unread,
         f"{'part' if report.unread == 1 else 'parts'} of the list not read": report.unread,
         "listed but not at the Source (404, 410)": report.unserved,
-        "could not be checked": report.unchecked - report.unserved,
+        "gone or not checked" if of_originals else "could not be checked": (
+            report.unchecked - report.unserved
+        ),
         _NO_HASH: report.unproven,
     }
     if said := formatting.counts(counts):
         yield TextLine(f"{_BELOW}{said}", level=QUIET)
     yield from _remarks(report, mirror)
-    yield TextLine(f"  next        {_next_command(report, mirror)}")
+    is_fixable = report.doubted or report.extra or report.present < report.listed
+    step = "the copies here are the Source's: ask it to copy these originals again"
+    step = step if of_originals and not is_fixable else _next_command(report, mirror)
+    yield TextLine(f"  next        {step}")
 
 
 def _remarks(report: AuditReport, mirror: Path) -> Iterator[TextLine]:
