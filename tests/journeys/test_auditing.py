@@ -238,8 +238,8 @@ def test_a_copy_that_is_not_as_its_original_is_found_and_the_mirror_stays_as_lis
         "gone.txt": f"the original {ORIGIN}gone.txt: 404",
     }
     assert (report.in_sync, report.accurate) == (False, 2)
-    *_, step = conclude(report, tmp_path, of_originals=True).closing
-    assert "ask it to copy these originals again" in step.text  # a repair would change nothing
+    *_, step = conclude(report, tmp_path).closing
+    assert "ask the Source to copy these originals again" in step.text
     assert world.status().state is MirrorState.IN_SYNC
     (warning,) = world.told("warning")
     assert (warning["code"], str(warning["message"])[:6]) == ("no-original", "1 of 4")

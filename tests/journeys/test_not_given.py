@@ -115,10 +115,8 @@ def test_an_old_copy_of_what_is_not_given_now_is_never_called_right(
             assert (report.listed, report.present, report.accurate) == (2, 2, 2)
             assert report.absent + report.skipped == 1
             assert report.findings == ()
-    assert (
-        site.status().listed.absent + site.status().listed.skipped,
-        site.status().retained.unknown,
-    ) == (1, 1)
+    known = site.status()
+    assert (known.listed.absent + known.listed.skipped, known.retained.unknown) == (1, 1)
 
 
 def test_nothing_is_known_of_a_mirror_that_is_given_nothing_any_more(
@@ -137,10 +135,9 @@ def test_an_audit_that_asks_says_what_it_is_given(site: World[PublishedSource]) 
 
     del site.network.answers[BASE + "b.html"]
     assert (site.audit(method="remote").accurate, site.audit(method="remote").absent) == (3, 0)
-    site.network.answers[BASE + "b.html"] = Answer(status=500)
-    assert not site.audit(method="remote").in_sync
-    site.network.answers[BASE + "b.html"] = Answer(body=b"other bytes")
-    assert not site.audit(method="remote").in_sync
+    for answer in (Answer(status=500), Answer(body=b"other bytes")):
+        site.network.answers[BASE + "b.html"] = answer
+        assert not site.audit(method="remote").in_sync
 
 
 def test_a_damaged_copy_of_what_is_not_given_is_found(site: World[PublishedSource]) -> None:

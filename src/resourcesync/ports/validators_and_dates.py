@@ -68,7 +68,7 @@ def _seconds_between(modified: str, date: str) -> float | None:
 
 def served_at(headers: Mapping[str, str]) -> int | None:
     """Return the server's time of an answer (``Date``) in microseconds; ``None`` if absent."""
-    return _http_microseconds(headers.get("date", ""))
+    return known_microseconds(_parse_http_date(headers.get("date", "")))
 
 
 def modified_at(headers: Mapping[str, str]) -> datetime | None:
@@ -77,11 +77,6 @@ def modified_at(headers: Mapping[str, str]) -> datetime | None:
 
 
 @lru_cache(maxsize=64)  # most answers of a second have the same Date
-def _http_microseconds(text: str) -> int | None:
-    return known_microseconds(_parse_http_date(text))
-
-
-@lru_cache(maxsize=64)
 def _parse_http_date(text: str) -> datetime | None:
     if not text:
         return None

@@ -176,13 +176,7 @@ class _Audits:
             self._screen.report(event.kind, {**several, **event.fields})
 
         found = app.mirror.mirror_at(mirror, network).audit(on_event=report, **self._settings)
-        return conclude(
-            found,
-            mirror,
-            quiet="-" in self._lists.values(),
-            named=bool(several),
-            of_originals=self._settings["method"] == "origin",
-        )
+        return conclude(found, mirror, quiet="-" in self._lists.values(), named=bool(several))
 
 
 @contextmanager

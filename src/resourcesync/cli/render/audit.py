@@ -42,16 +42,10 @@ class AuditRenderer(msgspec.Struct, kw_only=True):
 
 
 def conclude(
-    report: AuditReport,
-    mirror: Path,
-    *,
-    quiet: bool = False,
-    named: bool = False,
-    of_originals: bool = False,
+    report: AuditReport, mirror: Path, *, quiet: bool = False, named: bool = False
 ) -> CommandOutcome:
     """Return the outcome of an audit, with its closing lines."""
-    closing = _not_in_sync(report, mirror, of_originals=of_originals)
-    closing = _in_sync(report, mirror) if report.in_sync else closing
+    closing = _in_sync(report, mirror) if report.in_sync else _not_in_sync(report, mirror)
     lines = () if quiet else tuple(closing)
     if named and lines:
         lines = (TextLine(f"{mirror}", "Mirror", QUIET), *lines)
@@ -70,7 +64,7 @@ def _in_sync(report: AuditReport, mirror: Path) -> Iterator[TextLine]:
     yield from _remarks(report, mirror)
 
 
-def _not_in_sync(report: AuditReport, mirror: Path, *, of_originals: bool) -> Iterator[TextLine]:
+def _not_in_sync(report: AuditReport, mirror: Path) -> Iterator[TextLine]:
     yield TextLine(f"coverage {_coverage(report)}", "Not in sync", QUIET)
     accuracy = f"{_BELOW}accuracy {_accuracy(report)}     {_cost(report)}"
     yield TextLine(accuracy, level=QUIET)
@@ -82,18 +76,13 @@ def _not_in_sync(report: AuditReport, mirror: Path, *, of_originals: bool) -> It
         "listed but not usable": report.refused - report.unread,
         f"{'part' if report.unread == 1 else 'parts'} of the list not read": report.unread,
         "listed but not at the Source (404, 410)": report.unserved,
-        "gone or not checked" if of_originals else "could not be checked": (
-            report.unchecked - report.unserved
-        ),
+        "could not be checked": report.unchecked - report.unserved,
         _NO_HASH: report.unproven,
     }
     if said := formatting.counts(counts):
         yield TextLine(f"{_BELOW}{said}", level=QUIET)
     yield from _remarks(report, mirror)
-    is_fixable = report.doubted or report.extra or report.present < report.listed
-    step = "the copies here are the Source's: ask it to copy these originals again"
-    step = step if of_originals and not is_fixable else _next_command(report, mirror)
-    yield TextLine(f"  next        {step}")
+    yield TextLine(f"  next        {_next_command(report, mirror)}")
 
 
 def _remarks(report: AuditReport, mirror: Path) -> Iterator[TextLine]:
@@ -139,7 +128,10 @@ def _next_command(report: AuditReport, mirror: Path) -> str:
         return f"move or remove what was changed locally, then: resourcesync pull {mirror}"
     if is_complete and report.damaged and not report.refused:  # they cannot be fetched
         return f"resourcesync repair {mirror} --delete"
-    if report.unchecked and report.accurate + report.unchecked == report.listed:
+    without_fault = report.accurate + report.unchecked + report.originals == report.listed
+    if report.originals and without_fault:
+        return "ask the Source to copy these originals again: it lists what the mirror has"
+    if report.unchecked and without_fault:
         accept = f"or accept that: resourcesync pull {mirror} --accept-missing"
         lists = f"ask the Source to correct its list, {accept}"
         return lists if report.unserved else "run it again, when they can be checked"

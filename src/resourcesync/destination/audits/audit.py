@@ -310,6 +310,7 @@ class Audit:
         if bad is not None and not (bad.code and self._unavailable_code(copy.uri)):
             self._counts.unchecked += bad.kind is FindingKind.FAILED
             self._counts.unserved += bad.code in pending_tasks.ABSENT_CODES
+            self._counts.originals += bad.is_of_origin and bad.kind is FindingKind.DIFFERENT
             self._add_finding(bad.kind, copy.uri, copy.path, bad.reason)
         elif isinstance(content, CopyContent):
             sound = copy if copy.is_unknown else fixity.as_read(copy, content, inspector)
