@@ -95,8 +95,7 @@ def test_a_copy_of_a_page_that_is_gone_is_kept(site: World[PublishedSource]) -> 
 @pytest.mark.parametrize(
     "answer",
     [
-        Answer(status=404),
-        kept_out("robots"),
+        *(Answer(status=404), kept_out("robots")),
         SourceUnavailableError("no address", uri="https://internal.example/", code="egress"),
     ],
 )

@@ -48,7 +48,7 @@ def validators_of(headers: Mapping[str, str]) -> CacheValidators:
         headers: The answer's fields, names in lower case.
     """
     tag, modified = headers.get("etag", ""), headers.get("last-modified", "")
-    age = _seconds_between(modified, headers.get("date", ""))
+    age = age_when_served(headers)
     if modified and (age is None or age < _STABLE_AFTER):
         tag = "" if age == 0 or tag.startswith("W/") else tag
         modified = ""
@@ -57,12 +57,7 @@ def validators_of(headers: Mapping[str, str]) -> CacheValidators:
 
 def age_when_served(headers: Mapping[str, str]) -> float | None:
     """Return the seconds from ``Last-Modified`` to ``Date``; ``None`` if one is absent."""
-    return _seconds_between(headers.get("last-modified", ""), headers.get("date", ""))
-
-
-@lru_cache(maxsize=64)
-def _seconds_between(modified: str, date: str) -> float | None:
-    earlier, later = _parse_http_date(modified), _parse_http_date(date)
+    earlier, later = modified_at(headers), _parse_http_date(headers.get("date", ""))
     return None if earlier is None or later is None else (later - earlier).total_seconds()
 
 
