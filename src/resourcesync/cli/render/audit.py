@@ -132,7 +132,10 @@ def _next_command(report: AuditReport, mirror: Path) -> str:
     accept = f"{ask}accept that: resourcesync pull {mirror} --accept-missing"
     if is_complete and report.lacks_pages and not report.has_gap:  # no pull helps
         return accept if report.present else f"{ask}to serve them to programs"
-    if report.unchecked and report.accurate + report.unchecked == report.listed:
+    without_fault = report.accurate + report.unchecked + report.originals == report.listed
+    if report.originals and without_fault:
+        return "ask the Source to copy these originals again: it lists what the mirror has"
+    if report.unchecked and without_fault:
         return accept if report.unserved else "run it again, when they can be checked"
     if report.is_begun or report.has_gap or not report.present or is_complete:
         return f"resourcesync pull {mirror}"
