@@ -7,6 +7,7 @@ import types
 from collections.abc import Iterator
 from contextlib import redirect_stdout
 from pathlib import Path
+from typing import Literal
 
 import pytest
 
@@ -75,7 +76,7 @@ def test_publishing_tells_what_it_did(publisher: Publisher, tree: Path) -> None:
 @pytest.mark.founding("WWW §1", "A Python library discovers and reads lists", "`discover`")
 @pytest.mark.parametrize("kind", ["append", "archive"])
 def test_what_is_published_is_discovered_and_read(
-    publisher: Publisher, tree: Path, kind: str
+    publisher: Publisher, tree: Path, kind: Literal["append", "archive"]
 ) -> None:
     url = publisher.publish().url
     publisher = Publisher(tree, change_lists=kind, rebase_up_to=0)

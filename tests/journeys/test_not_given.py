@@ -170,11 +170,8 @@ def test_a_page_that_is_gone_is_absent_and_every_command_accepts_it(
         assert (repaired.listed.absent, repaired.failed) == (1, 0)
     assert site.repair(deleting=True).state is MirrorState.IN_SYNC
     status = site.status()
-    assert (status.state, status.listed.absent, status.listed.pending) == (
-        MirrorState.IN_SYNC,
-        1,
-        0,
-    )
+    assert status.state is MirrorState.IN_SYNC
+    assert (status.listed.absent, status.listed.pending) == (1, 0)
     assert site.why("b.html").verdict is ResourceVerdict.ABSENT
     assert site.why("b.html").verdict.is_well
 

@@ -93,11 +93,8 @@ def test_without_a_digest_that_can_be_read_a_copy_stays_unverified(
 
     report = source.pull()
 
-    assert (report.state, report.fetched.server_verified, report.fetched.unverified) == (
-        MirrorState.IN_SYNC,
-        0,
-        1,
-    )
+    assert report.state is MirrorState.IN_SYNC
+    assert (report.fetched.server_verified, report.fetched.unverified) == (0, 1)
     assert source.file("/a") == BODY
     [item] = [fields for event, fields in source.events if event == "item"]
     is_told = bool(fields) and fields != {"Repr_Digest": "md5=:AAAA:"}
@@ -138,11 +135,8 @@ def test_lenient_keeps_contradicted_bytes_as_unverified_and_is_not_in_sync(
 
     report = source.pull(verify="lenient")
 
-    assert (report.state, report.fetched.unverified, report.retained.contradicting) == (
-        MirrorState.BEHIND,
-        1,
-        1,
-    )
+    assert report.state is MirrorState.BEHIND
+    assert (report.fetched.unverified, report.retained.contradicting) == (1, 1)
     assert report.fetched.server_verified == 0
 
 

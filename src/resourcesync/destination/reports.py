@@ -85,9 +85,9 @@ class Failing(msgspec.Struct, frozen=True, kw_only=True):
         uri: Its URI.
         code: Stable code of the reason.
         reason: The reason as a sentence.
-        tries: Number of attempts, over all runs.
-        due: No run tries it again before this moment, UTC, unless its entry changes; ``None`` if
-            unknown.
+        tries: Number of runs that tried it.
+        due: No run tries it again before this moment, UTC, unless its entry changes; ``None``:
+            the next run does.
     """
 
     uri: str

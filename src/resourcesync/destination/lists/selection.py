@@ -13,10 +13,7 @@ from resourcesync.destination.mapping.names import NameMapping, uris_at
 from resourcesync.destination.planner import FILTERED, ListedEntry
 from resourcesync.destination.scope_and_filters import FilterVerdict, LinkFilter, LinkTarget, Scope
 from resourcesync.discovery.known_addresses import KnownAddresses
-from resourcesync.discovery.uris import (
-    normalise,
-    percent_encode,
-)
+from resourcesync.discovery.uris import normalise, percent_encode
 from resourcesync.errors import OutOfScopeError
 from resourcesync.mirror_state.rows import RefusedRow
 from resourcesync.model.digests import format_digests

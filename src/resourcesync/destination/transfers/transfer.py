@@ -287,6 +287,9 @@ class ResourceTransfer:
             self._try_next_location(self._without_patch(attempt, error, tries=outcome.tries))
             return
         code, reason, length = error.code, error.cause, attempt.fetch.listed.length
+        is_tried = bool(outcome.tries) or not isinstance(error, errors.SourceUnavailableError)
+        if not is_tried:  # the server is paused
+            reason = f"not requested: {reason}"
         if attempt.location.is_own and (site := _unreachable_site(error, outcome.request.uri)):
             code = pending_tasks.REDIRECTED
             reason = f"redirected to another site, {site}: {error.message}"
@@ -295,9 +298,8 @@ class ResourceTransfer:
             code = "length-mismatch"
             got = error.cause.removeprefix(error.message)
             reason = f"the list says {length} B, the Source served more{got}"
-        self._try_next_location(
-            attempt.after_failure(code, reason, mismatch=mismatch, tries=outcome.tries)
-        )
+        tries = max(outcome.tries, is_tried)
+        self._try_next_location(attempt.after_failure(code, reason, mismatch=mismatch, tries=tries))
 
     def _try_next_location(self, attempt: FetchAttempt) -> None:
         following = attempt.next_attempt()
