@@ -206,9 +206,6 @@ def test_a_mirror_of_our_own_plain_sitemap_is_verified_by_the_digests_that_we_se
 
         report = Mirror(sitemap, "copy").pull()
 
-    assert (report.fetched.server_verified, report.fetched.verified, report.fetched.unverified) == (
-        2,
-        0,
-        0,
-    )
+    fetched = report.fetched
+    assert (fetched.server_verified, fetched.verified, fetched.unverified) == (2, 0, 0)
     assert (tmp_path / "copy/b c.txt").read_text() == "b c.txt"
