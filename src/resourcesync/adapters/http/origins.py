@@ -88,6 +88,11 @@ class RequestState:
         self.part, self.whole = None, True
         self.request.sink.restart()
 
+    @property
+    def condition_date(self) -> str:
+        """``Last-Modified`` of what is known; none behind a redirect, where another page may be."""
+        return "" if self.hops else self.request.last_modified
+
     def redirect_to(self, address: addresses.Address) -> None:
         """Follow a redirect."""
         self.hops += 1
@@ -152,8 +157,8 @@ def _extra_fields(errand: RequestState) -> list[str]:
         fields.append("Cache-Control: no-cache")
     if is_sendable(request.etag):
         fields.append(f"If-None-Match: {request.etag}")
-    if is_sendable(request.last_modified):
-        fields.append(f"If-Modified-Since: {request.last_modified}")
+    if is_sendable(errand.condition_date):
+        fields.append(f"If-Modified-Since: {errand.condition_date}")
     if errand.part is not None:
         fields += http.resuming.range_fields(errand.part)
     fields += (f"{name}: {value}" for name, value in request.fields)

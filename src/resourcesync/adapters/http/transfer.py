@@ -266,7 +266,7 @@ class HttpTransfer:
         if status == _OK and request.is_head:
             return True
         return status in response_head.REDIRECTS or (
-            status == _NOT_MODIFIED and bool(request.etag or request.last_modified)
+            status == _NOT_MODIFIED and bool(request.etag or self.errand.condition_date)
         )
 
     def _failure(self, number: int, text: str) -> SourceError:
