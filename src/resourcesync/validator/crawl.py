@@ -99,9 +99,8 @@ class DocumentWalk(msgspec.Struct, kw_only=True):
     def _has_all_changes(self, archive: DocumentSummary) -> bool:
         """True if the set of an archive offers no Change List beside it."""
         above = self.known().get(archive.link("up") or "")
-        return above is not None and Capability.CHANGE_LIST not in {
-            target.capability for target in above.targets
-        }
+        offered = [] if above is None else [target.capability for target in above.targets]
+        return bool(offered) and Capability.CHANGE_LIST not in offered
 
     def _unvisited(self, below: list[Announced]) -> Iterator[Announced]:
         for uri, announced in below:

@@ -288,8 +288,7 @@ class ResourceTransfer:
             return
         code, reason, length = error.code, error.cause, attempt.fetch.listed.length
         is_tried = bool(outcome.tries) or not isinstance(error, errors.SourceUnavailableError)
-        if not is_tried:  # the server is paused
-            reason = f"not requested: {reason}"
+        reason = reason if is_tried else f"not requested: {reason}"  # the server is paused
         if attempt.location.is_own and (site := _unreachable_site(error, outcome.request.uri)):
             code = pending_tasks.REDIRECTED
             reason = f"redirected to another site, {site}: {error.message}"
