@@ -240,7 +240,7 @@ class FetchedCounts(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class EvidenceCounts(msgspec.Struct, frozen=True, kw_only=True):
-    """Counts of the listed copies by the evidence that they are as at the Source.
+    """Counts of the copies that are as listed, by the evidence for that.
 
     Attributes:
         by_hash: By a listed hash.

@@ -110,11 +110,6 @@ class _ChangeOrder:
                 self.falls = True
             self._last = time
 
-    @property
-    def is_backwards(self) -> bool:
-        """True if all changes so far come newest first, and not all at the same time."""
-        return self.falls and not self.rises
-
 
 @final
 class Document:
@@ -247,7 +242,7 @@ class Document:
             yield from self._oldest_first(list(found))
             return
         yield from found
-        if self._order.is_backwards:
+        if self._order.falls and not self._order.rises:  # newest first
             self._context.set_place(*self._scanner.header_place)
             self._context.tolerate(Leniency.ORDER_BACKWARDS)
 

@@ -86,8 +86,8 @@ class Digest(NamedTuple):
 def parse_digests(text: str) -> tuple[Digest, ...]:
     """Return the digests in a ``hash`` attribute, in the order written (§7).
 
-    Unknown algorithms and odd values are preserved, to be written back, ``x`` as ``x:``. Only the
-    first 16 tokens count.
+    Unknown algorithms and odd values are preserved, to be written back. Only the first
+    16 tokens count.
     """
     return tuple(_parse_one(token) for token in text.split()[:_MAX_TOKENS])
 
