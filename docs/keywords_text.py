@@ -77,6 +77,8 @@ def _types(field: Field) -> Iterator[str]:
         one = "int | str"
     if field.is_many:
         yield f"Many[{one}]"
+        if field.setting.is_clearable and not choices:
+            yield 'Literal[""]'
     elif field.is_flag:
         yield "bool"
     else:

@@ -165,7 +165,7 @@ def test_the_tutorial_of_a_source_does_what_it_says(tmp_path: Path) -> None:
     assert marks(update) == ["*", "+", "-"]
     assert "In sync" in update
     assert "Packed    2 entries in 1 package" in packed
-    assert "publish" in hourly
+    assert "*/1 * * *  resourcesync publish" in re.sub(r"/\S*/", "", hourly)
     copies = [path.name for path in (tmp_path / "copy" / "objects").iterdir()]
     assert sorted(copies) == ["blue jug.txt", "plate.txt"]
 

@@ -174,6 +174,17 @@ def test_the_command_that_takes_a_wrong_move_of_one_set_back_can_be_pasted(
     assert before == files_of(home / "m")
 
 
+def test_a_resource_may_be_named_by_its_present_path_at_the_source(home: Path) -> None:
+    with TinySource() as source:
+        for folder in ("old", "new"):
+            source.put(f"/{folder}/a.html", b"text")
+            pages = site_maps.urlset((f"{source.url}/{folder}/a.html", "2026-01-01"))
+            source.put(f"/{folder}/sitemap.xml", pages, "application/xml")
+        assert run(["pull", f"{source.url}/old/sitemap.xml", "m"]) == 0
+        assert run(["pull", "m", "--moved", f"{source.url}/new/sitemap.xml"]) == 0
+        assert run(["why", "m", "/new/a.html"]) == 0
+
+
 def test_a_list_that_another_host_serves_proposes_no_deletion_that_it_cannot_prove(
     home: Path, said: Said
 ) -> None:

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
+from resourcesync import Mirror, Network
 from resourcesync.app import mirror_home
 from resourcesync.cli.commands.status import StatusCheck
 from resourcesync.cli.main import run
@@ -23,10 +24,11 @@ from resourcesync.destination.reports import (
 from resourcesync.destination.sync_state import read_failed
 from resourcesync.mirror_state.database import SqliteMirrorState
 from resourcesync.mirror_state.rows import RunRow
+from resourcesync.model.formatting import moment
 from resourcesync.server.metrics import write_metrics
 from resourcesync.settings.mirror import FreshnessSettings
 from tests.support.commands.command_line import Said, rows
-from tests.support.servers.tiny_source import TinySource
+from tests.support.servers.tiny_source import Answer, TinySource
 
 NOW = datetime(2026, 11, 21, 6, tzinfo=UTC)
 
@@ -61,6 +63,21 @@ def test_what_a_run_that_goes_on_did_not_try_yet_is_not_failing() -> None:
         "2 listed resources not in the mirror as listed; a run is under way.",
         "! 1   r",
     ]
+
+
+def test_what_was_not_requested_was_not_tried(source: TinySource, said: Said) -> None:
+    source.offer({f"/{name}.txt": b"x" for name in "ab"})
+    source.answers["/a.txt"] = Answer(status=503, headers={"Retry-After": "3600"})
+    mirror = Mirror(source.url, "m", network=Network(retries=0, per_host=1))
+
+    told = [mirror.pull().failures for _ in range(5)]
+    busy, unasked = mirror.status().failures
+
+    assert [[failing.tries for failing in of] for of in told] == [[n, 0] for n in range(1, 6)]
+    assert told[-1] == (busy, unasked)
+    assert unasked.reason.startswith("not requested: the server is temporarily unavailable")
+    assert run(["pull", "m"]) == 3
+    assert f"the first pull after {moment(busy.due or NOW)} tries" in said.readouterr().out
 
 
 def test_a_lag_that_is_not_known_is_not_within_a_limit() -> None:

@@ -7,6 +7,7 @@ import types
 from collections.abc import Iterator
 from contextlib import redirect_stdout
 from pathlib import Path
+from typing import Literal
 
 import pytest
 
@@ -73,22 +74,23 @@ def test_publishing_tells_what_it_did(publisher: Publisher, tree: Path) -> None:
 
 
 @pytest.mark.founding("WWW §1", "A Python library discovers and reads lists", "`discover`")
-def test_what_is_published_is_discovered_and_read(publisher: Publisher, tree: Path) -> None:
+@pytest.mark.parametrize("kind", ["append", "archive"])
+def test_what_is_published_is_discovered_and_read(
+    publisher: Publisher, tree: Path, kind: Literal["append", "archive"]
+) -> None:
     url = publisher.publish().url
-    (tree / "d.txt").write_text("d")
+    publisher = Publisher(tree, change_lists=kind, rebase_up_to=0)
+    publisher.publish()
+    (tree / "a.txt").write_text("another")
     publisher.publish()
 
     found = discover(url)
 
-    assert [resource.uri for resource in found.resources()] == [
-        f"{url}{name}.txt" for name in "abcd"
-    ]
-    assert [(change.kind.value, change.uri) for change in found.changes()] == [
-        ("created", f"{url}d.txt")
-    ]
-    moment = next(found.changes()).time
-    assert list(found.changes(since=moment)) == []
-    assert list(validate(f"{url}.well-known/resourcesync", live=True)) == []
+    assert [resource.uri for resource in found.resources()] == [f"{url}{x}.txt" for x in "abc"]
+    (change,) = found.changes()
+    assert (change.kind.value, change.uri) == ("updated", f"{url}a.txt")
+    assert list(found.changes(since=change.time)) == []
+    assert list(validate(f"{url}.well-known/resourcesync", live=True, sample=9)) == []
 
 
 def test_the_sitemaps_that_robots_names_are_read_as_one_list(source: TinySource) -> None:

@@ -62,7 +62,8 @@ def test_extras_are_deleted_only_when_asked_for(world: World[PublishedSource]) -
     (world.folder / "notes.txt").write_text("mine")
     found = world.audit()
 
-    kept = repair(world, found)
+    planned, kept = repair(world, found, dry_run=True), repair(world, found)
+    assert (planned.state, kept.state) == (MirrorState.BEHIND, MirrorState.BEHIND)
     assert kept.deleted == 0
     assert (world.folder / "objects/0006.html").exists()
     gone = repair(world, found, deleting=True)

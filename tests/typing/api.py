@@ -83,7 +83,7 @@ def keep_a_mirror(folder: Path) -> bool:
     seen: list[Event] = []
     Mirror("https://museum.example", folder, delete="absnt")  # type: ignore[arg-type]  # found
     Mirror("https://museum.example", folder, include="/a/*")  # type: ignore[arg-type]  # found
-    with Mirror("https://museum.example", folder, delete="signalled") as mirror:
+    with Mirror("https://museum.example", folder, delete="signalled", exclude="") as mirror:
         report = assert_type(mirror.pull(on_event=seen.append), RunReport)
         audit = assert_type(mirror.audit(method="hash"), AuditReport)
         mirror.audit(method="remote", rolling=AuditRolling(share=0.1, oldest_first=True))

@@ -142,7 +142,7 @@ def origin_of(address: str) -> str:
         return origin(address)
     except OutOfScopeError as error:
         raise ConfigurationError(
-            f"{address[:200]!r} cannot be a Source: {error.message}",
+            f"{address[:200]!r} cannot be used: {error.message}",
             hint="write it as https://HOST/ or http://HOST:PORT/path",
         ) from error
 

@@ -23,13 +23,13 @@ class MirrorOptions(TypedDict, total=False):
     fail_fast: bool | None
     max_duration: float | str | None
     max_bytes: int | str | None
-    include: Many[str] | None
-    exclude: Many[str] | None
-    types: Many[str] | None
+    include: Many[str] | Literal[""] | None
+    exclude: Many[str] | Literal[""] | None
+    types: Many[str] | Literal[""] | None
     max_size: int | str | None
     since: datetime | timedelta | str | None
-    links: Many[str] | None
-    allow_origins: Many[str] | None
+    links: Many[str] | Literal[""] | None
+    allow_origins: Many[str] | Literal[""] | None
     mapper: str | None
     set_name: int | str | None
     proxy: str | None
@@ -49,17 +49,17 @@ class PublisherOptions(TypedDict, total=False):
     archive: float | str | None
     dialect: Literal["1.1", "1.0", "0.9.1", "0.9", "0.6", "0.5"] | None
     sitemap: bool | None
-    hubs: Many[str] | None
+    hubs: Many[str] | Literal[""] | None
     url: str | None
     out: str | None
     site: str | None
-    include: Many[str] | None
-    exclude: Many[str] | None
+    include: Many[str] | Literal[""] | None
+    exclude: Many[str] | Literal[""] | None
     hashes: Many[Literal["sha-256", "sha-512", "sha-384", "sha-224", "sha-1", "md5"]] | None
     described_by: str | None
     robots: bool | None
     notify: bool | None
-    links: Many[str] | None
+    links: Many[str] | Literal[""] | None
     max_package: int | str | None
     versions: bool | None
     versions_in: str | None

@@ -43,7 +43,7 @@ class Event(msgspec.Struct, frozen=True):
     Attributes:
         kind: ``source`` (lists were found), ``plan``, ``progress``, ``item`` (one resource was
             dealt with), ``phase`` (one ended), ``warning`` or ``finding``; further kinds may come.
-        fields: The fields of the event, as the command line's lines of JSON have them.
+        fields: The fields of the event, as in the lines of JSON; ``time`` is a `datetime`.
     """
 
     kind: str

@@ -18,6 +18,7 @@ from resourcesync.discovery.resolver import offered_sets as find_sets
 from resourcesync.discovery.sets import OfferedSet, SetChoice, SourceLists
 from resourcesync.documents.reader import Document
 from resourcesync.model.entries import Change, Part, Resource
+from resourcesync.model.vocabulary import Capability
 from resourcesync.ports import CancelToken
 from resourcesync.settings.mirror import Network
 from resourcesync.settings.schema import convert_argument
@@ -97,7 +98,8 @@ class Source(msgspec.Struct, frozen=True, kw_only=True):
                         if address in may_lack:
                             continue
                         raise
-                    if not document.header.is_index:
+                    is_archive = document.header.capability is Capability.CHANGE_LIST_ARCHIVE
+                    if not (document.header.is_index or is_archive):
                         yield document
                     elif document.is_robots:
                         named = own_sitemaps(document, self.network.allow_origins)

@@ -282,7 +282,7 @@ def _usage_job(problem: Problem, arguments: Sequence[str], environment: Environm
 
     def work(screen: Screen) -> CommandOutcome:
         screen.problem(problem)
-        return CommandOutcome(exit=problem.exit)
+        return problem.outcome()
 
     as_json = "--json" in options or command in environment.json
     return Job(command=command, output=OutputOptions(json=as_json), work=work)

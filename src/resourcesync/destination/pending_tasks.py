@@ -4,10 +4,12 @@ import json
 from typing import Final
 
 from resourcesync.destination import planner
+from resourcesync.destination.reports import Failing
 from resourcesync.discovery.uris import origin
 from resourcesync.errors import ResourceSyncError, SourceError
 from resourcesync.mirror_state import rows
 from resourcesync.mirror_state.rows import Copy, Pending, PendingTask, RefusedRow, encode_patch
+from resourcesync.model.timestamps import from_microseconds
 
 DAMAGED: Final = "damaged"
 """Value of ``Pending.code``: an audit found that the file is not as installed."""
@@ -91,6 +93,12 @@ def next_try(tries: int, now: int) -> int:
     if tries < _IMMEDIATE_TRIES:
         return now
     return now + min(_MAX_WAIT, _MINUTE << min(tries - _IMMEDIATE_TRIES, 16))
+
+
+def failing(row: Pending, uri: str) -> Failing:
+    """Return the report of a task that waits, for a resource with this URI."""
+    due = from_microseconds(row.due) if is_resting(row) else None
+    return Failing(uri=uri, code=row.code, reason=row.reason, tries=row.tries, due=due)
 
 
 def is_resting(row: Pending) -> bool:

@@ -1,6 +1,6 @@
 """Repair: findings of an audit, resolved as by a baseline, for these resources only."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from contextlib import ExitStack
 from itertools import chain, islice
 from typing import Final
@@ -63,6 +63,7 @@ class Repair:
             return SyncOutcome(mode=Mode.UNCHANGED, plan=PlanSummary(mode=Mode.UNCHANGED))
         with ExitStack() as held:
             listed = Baseline(self._pull).read_listed_rows(held, deleting=bool(extra))
+            self._policy = structs.replace(self._policy, absent_at=listed.absent_at)
             inspector = held.enter_context(self._pull.dependencies.copies.inspect())
             pulled = self._repair(listed, wanted, extra, inspector)
         is_all_read &= was_in_sync is not False or bool(wanted or extra)  # else as audited
@@ -72,7 +73,6 @@ class Repair:
     def _repair(
         self, listed: ListedRows, wanted: set[str], extra: set[str], inspector: CopyInspector
     ) -> SyncOutcome:
-        self._policy = structs.replace(self._policy, absent_at=listed.absent_at)
         rows = (row for row in self._rows(listed) if row.uri in wanted)
         self._pull.path_assignment.assign_new(rows)
         self._discard_listed(extra, listed)
@@ -90,6 +90,7 @@ class Repair:
         )
         if self._pull.options.dry_run:
             self._foresee_undeleted(pulled, extra)
+            pulled.is_complete = self._is_in_sync(listed, wanted, extra)
             return pulled
         if plan.create + plan.update + plan.delete:
             self._pull.begin_repair()
@@ -137,17 +138,21 @@ class Repair:
         # Tasks of earlier pulls are not of this reading: the Source may have withdrawn them.
         delete_pending(pull, pulled, generation=pull.generation)
 
-    def _is_in_sync(self, listed: ListedRows) -> bool:
+    def _is_in_sync(
+        self, listed: ListedRows, wanted: Collection[str] = (), extra: Collection[str] = ()
+    ) -> bool:
         if self._pull.selection.refusals.count:
             return False
         state = self._pull.state
         for difference in compare(state.copies(), self._rows(listed), same=_agrees):
             match difference:
-                case Deleted(copy):
+                case Deleted(copy) if copy.uri not in extra:
                     waiting = state.pending_of(copy.uri)
                     is_kept = waiting is not None and waiting.task == PendingTask.RETAIN
                     if not is_kept or copy.is_damaged:
                         return False
+                case Created(row) | Updated(_, row) if row.uri in wanted:
+                    pass
                 case Created(row) if self._is_wrong(None, row, is_read=listed.was_read):
                     return False
                 case Updated(copy, row) if self._is_wrong(copy, row, is_read=listed.was_read):

@@ -85,9 +85,8 @@ class Failing(msgspec.Struct, frozen=True, kw_only=True):
         uri: Its URI.
         code: Stable code of the reason.
         reason: The reason as a sentence.
-        tries: Number of attempts, over all runs.
-        due: No run tries it again before this moment, UTC, unless its entry changes; ``None`` if
-            unknown.
+        tries: Number of runs that tried it.
+        due: No run tries it before this moment, UTC, unless its entry changes; ``None``: the next.
     """
 
     uri: str
@@ -308,7 +307,7 @@ class RunReport(msgspec.Struct, frozen=True, kw_only=True):
         held_of: Number of copies when they were first held, before that run.
         retained: Copies that are not what is listed, by reason.
         fetched: What the run fetched.
-        evidence: All copies, by what proves them. The first three sum to ``resources``.
+        evidence: Copies by what proves them; none of those restored or damaged.
         faults: Why the lists may not tell all.
         requests: Requests sent.
         received_bytes: Bytes received, documents included.
@@ -407,7 +406,7 @@ class MirrorStatus(msgspec.Struct, frozen=True, kw_only=True):
         resources: Number of copies.
         listed: What the Source lists, by result, as far as it is known; see `RunReport`.
         retained: Copies that are not what is listed, by reason; see `RunReport`.
-        evidence: All copies, by what proves them, as of the last pull; see `RunReport`.
+        evidence: Copies by what proves them, as of the last pull; see `RunReport`.
         faults: Why the lists that the last run read may not tell all; see `RunReport`.
         resting: Of the pending, those that failed so often that not every run tries them again.
         tried_again: Time of the next attempt of the first of the resting, UTC; ``None`` if there is

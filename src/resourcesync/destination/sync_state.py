@@ -319,13 +319,7 @@ class SyncState:
         """Return the first failures: see `failing_tasks`."""
         moved = self.moved
         return tuple(
-            reports.Failing(
-                uri=present_uri(row.uri, moved) if moved else row.loc,
-                code=row.code,
-                reason=row.reason,
-                tries=row.tries,
-                due=from_microseconds(row.due) if row.due else None,
-            )
+            pending_tasks.failing(row, present_uri(row.uri, moved) if moved else row.loc)
             for row in islice(self.failing_tasks(), most)
         )
 

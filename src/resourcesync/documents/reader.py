@@ -445,7 +445,7 @@ def read(
 
     Args:
         source: The document's bytes, or an open binary file, which stays open.
-        uri: The document's address, for messages and for what is relative in it.
+        uri: The document's address, for messages and for what is relative in it, else left so.
         limits: Its bounds.
         on_refused: Called with each entry that cannot be used, in order; the others are returned.
         on_tolerated: Called once for each kind of tolerated fault.

@@ -127,7 +127,7 @@ class Resource(msgspec.Struct, Linked, frozen=True):
     """A URI with the metadata of its representation (§7, §10.1).
 
     Attributes:
-        uri: ``loc``, exactly as the Source wrote it (surrounding blanks removed).
+        uri: ``loc`` as the Source wrote it, without blanks around it; a relative one is resolved.
         lastmod: Last-Modified of the resource, UTC; in 1.0 Change Lists also the time of change.
         length: Bytes of the representation as transferred (Content-Length).
         digests: ``hash`` of the representation.

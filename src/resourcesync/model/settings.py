@@ -132,10 +132,10 @@ class RequestSettings(msgspec.Struct, frozen=True, kw_only=True):
     per_host: Annotated[int, Setting("Requests at a time to one host.", _T, whole(1, 1000))] = 100
     rate: Annotated[
         float | None,
-        Setting("Requests per second to one host, such as 5/s.", _T, RATE, is_option=True),
+        Setting("Requests per second to one host, such as 5.", _T, RATE, is_option=True),
     ] = None
     bandwidth: Annotated[
-        int | None, Setting("Bytes per second in total, such as 2M.", _T, SIZE, key="bwlimit")
+        int | None, Setting("Bytes per second in total.", _T, SIZE, key="bwlimit")
     ] = None
     timeout: Annotated[
         float,

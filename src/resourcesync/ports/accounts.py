@@ -51,9 +51,9 @@ class Posted(msgspec.Struct, frozen=True, kw_only=True):
 
     Attributes:
         created: Resources that were not known.
-        updated: Known ones with other bytes.
+        updated: Known ones with other bytes, or another type or links.
         deleted: Known ones that are gone.
-        touched: Known ones with other metadata, such as their type.
+        touched: Known ones of which only the date is another.
     """
 
     created: int = 0

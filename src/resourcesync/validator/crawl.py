@@ -85,15 +85,22 @@ class DocumentWalk(msgspec.Struct, kw_only=True):
         """Return the unvisited documents that the last one leads to."""
         is_first = len(self.summaries) == 1 and not self.is_local
         last = self.summaries[-1]
-        found = list(
-            self._unvisited(linked_documents(last) if is_first else _listed_documents(last))
-        )
+        below = linked_documents(last) if is_first else _listed_documents(last)
+        if last.capability is Capability.CHANGE_LIST_ARCHIVE and self._has_all_changes(last):
+            below = [(join_reference(last.uri, part.uri), "") for part in last.targets]
+        found = list(self._unvisited(below))
         self._targets += len(last.targets)
         if self._targets > MAX_TARGETS:
             self._targets -= len(last.targets)
             last.targets.clear()
             self.has_dropped_targets = True
         return found
+
+    def _has_all_changes(self, archive: DocumentSummary) -> bool:
+        """True if the set of an archive offers no Change List beside it."""
+        above = self.known().get(archive.link("up") or "")
+        offered = [] if above is None else [target.capability for target in above.targets]
+        return bool(offered) and Capability.CHANGE_LIST not in offered
 
     def _unvisited(self, below: list[Announced]) -> Iterator[Announced]:
         for uri, announced in below:
@@ -117,13 +124,11 @@ class DocumentWalk(msgspec.Struct, kw_only=True):
                 targets = choose(dump.targets, size.resolve(len(dump.targets)), self.chance)
             listed += len(dump.targets)
             for target in targets:
-                copy = (
-                    known.get(join_reference(dump.uri, target.contents))
-                    if target.contents
-                    else None
-                )
+                contents = target.contents and join_reference(dump.uri, target.contents)
                 uri = join_reference(dump.uri, target.uri)
-                chosen.append(ListedPackage(uri=uri, dump=dump, package=target, copy=copy))
+                chosen.append(
+                    ListedPackage(uri=uri, dump=dump, package=target, copy=known.get(contents))
+                )
         return chosen, listed - len(chosen)
 
     def rename_first(self) -> None:

@@ -251,13 +251,13 @@ def _judge_source(documents: Sequence[DocumentSummary]) -> Iterator[RuleFinding]
     if places and WELL_KNOWN_PATH not in places:
         yield at_root("SD08", f"it is served at {descriptions[0].uri}", descriptions[0])
     yield from _ungrouped(descriptions, "SD10")
+    archives = [one for one in documents if one.capability is Capability.CHANGE_LIST_ARCHIVE]
+    archived = {target.uri for archive in archives for target in archive.targets}
+    lists = [one for one in documents if one.capability is Capability.CHANGE_LIST]
     for capability_list in documents:
         if capability_list.capability is Capability.CAPABILITY_LIST:
-            below = [
-                document for document in documents if document.link("up") == capability_list.uri
-            ]
-            lists = [summary for summary in below if summary.capability is Capability.CHANGE_LIST]
-            yield from _ungrouped(lists, "CI09")
+            below = [one for one in lists if one.link("up") == capability_list.uri]
+            yield from _ungrouped([one for one in below if one.uri not in archived], "CI09")
 
 
 def _ungrouped(documents: Sequence[DocumentSummary], rule: str) -> Iterator[RuleFinding]:

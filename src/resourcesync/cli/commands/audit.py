@@ -161,7 +161,8 @@ class _Audits:
     def _failed(self, error: ResourceSyncError, mirror: str) -> CommandOutcome:
         problem = problem_of(error, mirror)
         self._screen.problem(problem)
-        return CommandOutcome(exit=problem.exit, fields={"mirror": mirror})
+        outcome = problem.outcome()
+        return outcome._replace(fields={"mirror": mirror, **outcome.fields})
 
     def _audit(
         self, mirror: Path, network: Network, write: _Write, *, is_one: bool

@@ -239,11 +239,8 @@ def _job_of_all(sources: ConfiguredSources, values: dict[str, Any], given: froze
 
 
 def _publish(target: str, values: dict[str, Any], screen: Screen) -> CommandOutcome:
-    source, asked, kind = (
-        _input(target, values),
-        _request(values, screen),
-        app.inputs.kind_of(target),
-    )
+    source, asked = _input(target, values), _request(values, screen)
+    kind = app.inputs.kind_of(target)
     if values["watch"]:
         return _watch(source, asked, values["every"] or source.usual_interval, screen)
     done = source.publish(screen.clock, asked)

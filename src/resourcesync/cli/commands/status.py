@@ -186,11 +186,8 @@ def read_statuses(
 ) -> StatusResult:
     """Read the status of mirrors and Sources; an unreadable one is reported, the others read."""
     now = screen.clock.now()
-    result, codes, folders = (
-        StatusResult([], [], [], now, ExitCode.OK),
-        list[ExitCode](),
-        set[str](),
-    )
+    result = StatusResult([], [], [], now, ExitCode.OK)
+    codes, folders = list[ExitCode](), set[str]()
     read = (each for place in places for each in _read_apart(place, configuration, check, now))
     for found in (*read, *(_read_source(source, check, now) for source in sources)):
         if isinstance(found, Unreadable):

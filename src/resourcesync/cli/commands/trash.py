@@ -135,9 +135,7 @@ def _list(
         text = f"          {where}, unknown to the state: is it from a backup?"
         closing += [TextLine(text, level=QUIET)]
     return CommandOutcome(
-        exit=code,
-        closing=tuple(closing),
-        fields={"files": files, "bytes": size, "failed": 0},
+        exit=code, closing=tuple(closing), fields={"files": files, "bytes": size, "failed": 0}
     )
 
 

@@ -442,11 +442,9 @@ def _hash_note(report: RunReport) -> str:
 
 def _not_in_sync(report: RunReport, folder: str, code: ExitCode) -> list[TextLine]:
     retained, faults, listed = report.retained, report.faults, report.listed
-    counts = {
-        **{code: report.reasons.get(code, 0) for code in _NO_RERUN},
-        "other_failed": report.failed
-        - (retained.contradicting + retained.edited + retained.damaged),
-    }
+    kept = retained.contradicting + retained.edited + retained.damaged
+    counts = {code: report.reasons.get(code, 0) for code in _NO_RERUN}
+    counts["other_failed"] = report.failed - kept
     lacks = ", ".join((*say("changes", report), *say("lacks", report, more=counts)))
     text = f"{_right_of(report)} ({lacks or 'nothing changed'})"
     if code is ExitCode.STOPPED:
@@ -456,8 +454,12 @@ def _not_in_sync(report: RunReport, folder: str, code: ExitCode) -> list[TextLin
     others = counts["other_failed"] - sum(counts[code] for code in _NO_RERUN)
     is_known = bool(report.failed - others or listed.refused or faults.undecided or retained.open)
     is_known = is_known or bool(faults.gap or faults.skew_seconds or faults.absent_below)
-    counts["again"] = max(others, 0) if is_known else 1
-    return [TextLine(text, "Not in sync", QUIET), *_next_steps(report, folder, more=counts)]
+    due = [failing.due for failing in report.failures]
+    when: dict[str, object] = {}
+    if others > 0 or not is_known:  # then a rerun helps, unless all of them rest
+        when = {"tried_after": min(filter(None, due))} if due and all(due) else {"again": True}
+    steps = _next_steps(report, folder, more=counts | when)
+    return [TextLine(text, "Not in sync", QUIET), *steps]
 
 
 def _next_steps(report: RunReport, folder: str, **chosen: Any) -> Iterator[TextLine]:

@@ -18,7 +18,7 @@ from resourcesync.destination.path_assignment import owner_of
 from resourcesync.destination.pull_session import SyncSession
 from resourcesync.destination.sync_state import SyncState, serves_too_little, status_of
 from resourcesync.discovery.known_addresses import present_uri
-from resourcesync.discovery.uris import normalise, percent_encode
+from resourcesync.discovery.uris import normalise, origin, percent_encode
 from resourcesync.errors import OutOfScopeError, ResourceSyncError
 from resourcesync.mirror_state import rows
 from resourcesync.mirror_state.database import SqliteMirrorState
@@ -232,13 +232,13 @@ def _resolve_name(pull: SyncSession, names: Sequence[str]) -> tuple[str, str]:
     for name, uri in pairs:
         if _is_known(pull.state, uri):
             return name, uri
-    if (
-        "://" not in names[0]
-        and pull.dependencies.copies.digest(_relative_path(names[0]), ()) is None
-    ):
-        for uri in (_uri_at_source(pull, name) for name in names):
-            if _is_known(pull.state, uri):
-                return uri, uri
+    first, copies = names[0], pull.dependencies.copies
+    if "://" not in first and copies.digest(_relative_path(first), ()) is None:
+        paths = [quote(_relative_path(name), safe=_URI_SAFE) for name in names]
+        for uri in (home + path for home in _homes(pull.sync_state) for path in paths):
+            (known,) = _uris_of(pull, uri)
+            if _is_known(pull.state, known):
+                return known, known
     return pairs[0]
 
 
@@ -248,14 +248,9 @@ def _is_known(state: SqliteMirrorState, uri: str) -> bool:
     return any(row.uri == uri for row in state.refused())
 
 
-def _uri_at_source(pull: SyncSession, name: str) -> str:
-    identity = pull.sync_state.identity
-    if identity is None:
-        return name
-    try:
-        return normalise(identity.base + quote(_relative_path(name), safe=_URI_SAFE))
-    except OutOfScopeError:
-        return name
+def _homes(memory: SyncState) -> list[str]:
+    first = [] if memory.identity is None else [memory.identity.base]
+    return first + [f"{origin(there)}/" for there, _ in memory.moved]
 
 
 def _uris_of(pull: SyncSession, name: str) -> list[str]:

@@ -10,7 +10,7 @@ import msgspec
 from resourcesync import ports
 from resourcesync.destination import pending_tasks, planner
 from resourcesync.destination.pull_session import SyncSession
-from resourcesync.destination.reports import Failing, TransferTally
+from resourcesync.destination.reports import TransferTally
 from resourcesync.destination.sync_state import encode_notes, question_notes
 from resourcesync.destination.transfers.verification import SharedAnswers, installed_content
 from resourcesync.errors import DiskFullError, StorageError
@@ -191,11 +191,7 @@ class CommitBatch:
     def _fetch_task(
         self, listed: planner.ListedEntry, code: str, reason: str, tries: int
     ) -> rows.Pending:
-        is_failure = self._status_of(code) == "error"
-        if is_failure and len(self.tally.failures) < _MAX_FAILURES:
-            failing = Failing(uri=listed.uri, code=code, reason=reason, tries=tries)
-            self.tally.failures.append(failing)
-        return pending_tasks.pending_fetch(
+        task = pending_tasks.pending_fetch(
             listed,
             known=self._state.pending_of(listed.uri),
             now=self.now(),
@@ -203,7 +199,11 @@ class CommitBatch:
             generation=self._pull.generation,
             code=code,
             reason=reason,
+            failed=bool(tries),
         )
+        if self._status_of(code) == "error" and len(self.tally.failures) < _MAX_FAILURES:
+            self.tally.failures.append(pending_tasks.failing(task, listed.uri))
+        return task
 
     def add_failed_patch(self, fetch: planner.Fetch, reason: str) -> None:
         """Add a patch that failed; the whole resource is fetched instead."""

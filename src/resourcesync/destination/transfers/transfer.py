@@ -288,14 +288,15 @@ class ResourceTransfer:
         code, reason, length = error.code, error.cause, attempt.fetch.listed.length
         if attempt.location.is_own:
             code, reason = pending_tasks.failure_of(error, outcome.request.uri)
+        is_tried = bool(outcome.tries) or not isinstance(error, errors.SourceUnavailableError)
+        reason = reason if is_tried else f"not requested: {reason}"  # the server is paused
         mismatch = code == "too-big" and length is not None
         if mismatch:
             code = "length-mismatch"
             got = error.cause.removeprefix(error.message)
             reason = f"the list says {length} B, the Source served more{got}"
-        self._try_next_location(
-            attempt.after_failure(code, reason, mismatch=mismatch, tries=outcome.tries)
-        )
+        tries = max(outcome.tries, is_tried)
+        self._try_next_location(attempt.after_failure(code, reason, mismatch=mismatch, tries=tries))
 
     def _try_next_location(self, attempt: FetchAttempt) -> None:
         following = attempt.next_attempt()

@@ -272,10 +272,8 @@ def check_extra(extra: bytes, name: str) -> bytes | None:
     wide: bytes | None = None
     at = 0
     while at + 4 <= len(extra):
-        kind, length = (
-            int.from_bytes(extra[at : at + 2], "little"),
-            extra[at + 2] | extra[at + 3] << 8,
-        )
+        kind = int.from_bytes(extra[at : at + 2], "little")
+        length = extra[at + 2] | extra[at + 3] << 8
         body = extra[at + 4 : at + 4 + length]
         if len(body) < length or (kind == ZIP64 and wide is not None):
             raise package_error("zip-mismatch", "The extra fields do not add up", name)
