@@ -112,7 +112,6 @@ class _ChangeOrder:
 
     @property
     def is_backwards(self) -> bool:
-        """True if all changes so far come newest first, and not all at the same time."""
         return self.falls and not self.rises
 
 

@@ -62,7 +62,7 @@ def age_when_served(headers: Mapping[str, str]) -> float | None:
 
 @lru_cache(maxsize=64)
 def _seconds_between(modified: str, date: str) -> float | None:
-    earlier, later = _parse_http_date(modified), _parse_http_date(date)
+    earlier, later = parse_http_date(modified), parse_http_date(date)
     return None if earlier is None or later is None else (later - earlier).total_seconds()
 
 
@@ -73,16 +73,17 @@ def served_at(headers: Mapping[str, str]) -> int | None:
 
 def modified_at(headers: Mapping[str, str]) -> datetime | None:
     """Return the time of the last change that an answer has; ``None`` if absent."""
-    return _parse_http_date(headers.get("last-modified", ""))
+    return parse_http_date(headers.get("last-modified", ""))
 
 
 @lru_cache(maxsize=64)  # most answers of a second have the same Date
 def _http_microseconds(text: str) -> int | None:
-    return known_microseconds(_parse_http_date(text))
+    return known_microseconds(parse_http_date(text))
 
 
 @lru_cache(maxsize=64)
-def _parse_http_date(text: str) -> datetime | None:
+def parse_http_date(text: str) -> datetime | None:
+    """Return a date of HTTP; ``None`` if it is not valid."""
     if not text:
         return None
     month = _MONTHS.get(text[7:12])

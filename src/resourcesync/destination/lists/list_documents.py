@@ -79,7 +79,7 @@ class ListDocuments:
             if stream is None:
                 left[uri] = self._validators(uri)
             else:
-                yield _stored_document(uri, stream, served)
+                yield FetchedDocument(uri=uri, final_uri=uri, stream=stream, served=served)
 
         def leave(uri: str, error: errors.ResourceSyncError) -> None:
             del left[uri]
@@ -128,10 +128,6 @@ class ListDocuments:
         return (
             None if self._stored is None or digest is None else self._stored.open(digest.value, at)
         )
-
-
-def _stored_document(uri: str, stream: BinaryIO, served: int | None) -> FetchedDocument:
-    return FetchedDocument(uri=uri, final_uri=uri, stream=stream, served=served)
 
 
 MAX_PARTS: Final = 50_000
