@@ -346,7 +346,7 @@ def test_a_mirror_whose_folder_vanished_is_not_fetched_again_by_the_service(
     assert run(["pull", "museum"]) == 0
 
 
-def test_the_wish_to_wait_of_one_set_is_kept(source: TinySource) -> None:
+def test_the_wish_to_wait_of_one_set_is_kept_also_after_a_restart(source: TinySource) -> None:
     offer_sets(source, SETS)
     put(museum(source, 'every = "1s"\nall_sets = true'))
     assert run(["pull", "museum"]) == 0
