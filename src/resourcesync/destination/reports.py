@@ -397,6 +397,10 @@ class FailedRun(msgspec.Struct, frozen=True, kw_only=True):
 class MirrorStatus(msgspec.Struct, frozen=True, kw_only=True):
     """Status of a mirror by its own state, without a request to the Source.
 
+class LastingFailure(FailedRun, frozen=True, kw_only=True):
+    """Error that each run would end with; none may have recorded it."""
+
+
     Its fields are those of ``status --json``.
 
     Attributes:
