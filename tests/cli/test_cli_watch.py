@@ -32,6 +32,7 @@ from tests.support.sources.several_sets import offer as offer_sets
 TELL = 'on_change = ["sh", "-c", "cat >> told.ndjson"]'
 ALL = "\nall_sets = true"
 
+RUNS = 'resourcesync_runs_total{mirror="museum",'
 
 def told() -> list[dict[str, object]]:
     path = Path("told.ndjson")
@@ -84,6 +85,7 @@ def test_what_another_run_brought_is_told_after_the_next_pull(
 ) -> None:
     put(museum(source, f'every = "1s"\n{TELL}\n'))
 
+    pages = AdminPages()
     def begin_anew() -> bool:
         Path("copies/museum/.resourcesync/consumers/on_change.json").unlink()
         return True
@@ -95,7 +97,8 @@ def test_what_another_run_brought_is_told_after_the_next_pull(
         lambda: len(told()) == 2 * len(MIRRORED),
         passed,
     ):
-        assert run(["watch", "--json"]) == 0
+        lambda: f'{RUNS}kind="hand-on",exit="0"}} 2' in pages.metrics(),
+        assert run(["watch", "--json", "--admin", pages.bind]) == 0
 
     lines = [row for row in rows(said) if row["type"] == "watch.hand-on"]
     assert [line["changes"] for line in lines] == [len(MIRRORED)] * 2
@@ -322,7 +325,7 @@ def test_a_mirror_whose_folder_vanished_is_not_fetched_again_by_the_service(
 ) -> None:
     if more:
         offer_sets(source, SETS)
-    put(museum(source, f'every = "1s"{more}'))
+    put(museum(source, f'every = "1s"\naudit_every = "1s"{more}'))
     folder, away, pages = Path(f"copies/museum{gone}"), Path("away"), AdminPages()
 
     def vanish() -> bool:
@@ -334,12 +337,16 @@ def test_a_mirror_whose_folder_vanished_is_not_fetched_again_by_the_service(
         return pages.reason() == "retry"
 
     pulled = [pages.answers, lambda: bool(pages.report()["ended"])]
-    for steps in ([*pulled, vanish, is_refused], [is_refused]):  # also after a restart
+    def is_audit_refused() -> bool:
+        return any(f'{RUNS}kind="audit",exit="8"' in line for line in pages.metrics())
+
+    before = [*pulled, vanish, is_refused, is_audit_refused]
+    for steps in (before, [is_refused]):  # also after a restart
         with meanwhile(*steps):
             assert run(["watch", "--admin", pages.bind]) == 0
         assert "was a mirror, and is none now" in said.readouterr().out
         assert list(folder.iterdir()) == []
-    assert [run([command, "museum"]) for command in ("pull", "status", "doctor")] == [8] * 3
+    assert [run([command, "museum"]) for command in ("pull", "status", "doctor")] == [8, 8, 1]
 
     folder.rmdir()
     away.rename(folder)
