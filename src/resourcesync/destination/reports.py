@@ -357,6 +357,7 @@ class FailedRun(msgspec.Struct, frozen=True, kw_only=True):
         message: The error message, with the answer that it is about.
         uri: The address that it is about; empty for none.
         hint: Advice.
+        retry_after: Seconds that the Source asked to wait.
     """
 
     code: str
@@ -364,6 +365,7 @@ class FailedRun(msgspec.Struct, frozen=True, kw_only=True):
     message: str = ""
     uri: str = ""
     hint: str = ""
+    retry_after: float = 0.0
 
     @classmethod
     def of(cls, error: BaseException) -> Self:
@@ -376,6 +378,7 @@ class FailedRun(msgspec.Struct, frozen=True, kw_only=True):
             message=error.cause[:_MAX_MESSAGE],
             uri=error.uri[:_MAX_MESSAGE],
             hint=next_step(error)[:_MAX_MESSAGE],
+            retry_after=error.retry_after or 0.0,
         )
 
     @property
@@ -394,12 +397,12 @@ class FailedRun(msgspec.Struct, frozen=True, kw_only=True):
         return at_address(self.message, self.uri) if self.message else self.code
 
 
-class MirrorStatus(msgspec.Struct, frozen=True, kw_only=True):
-    """Status of a mirror by its own state, without a request to the Source.
-
 class LastingFailure(FailedRun, frozen=True, kw_only=True):
     """Error that each run would end with; none may have recorded it."""
 
+
+class MirrorStatus(msgspec.Struct, frozen=True, kw_only=True):
+    """Status of a mirror by its own state, without a request to the Source.
 
     Its fields are those of ``status --json``.
 
