@@ -39,6 +39,7 @@ def pull_with_filters(at: Scene) -> None:
     at.files("museum")
     at.run("resourcesync pull museum --include ''")
     at.run(f"resourcesync pull {at.source.url} nothing --include /objcets/*")
+    at.run("resourcesync pull nothing --include '' -o max_size=0")
     at.files("nothing")
 
 

@@ -143,7 +143,7 @@ def test_the_doctor_looks_at_the_mirror_of_each_set_and_once_at_their_source(
 )
 @pytest.mark.parametrize(("server", "outs"), [(served, ""), (served, "lists"), (static, "lists")])
 def test_mirrors_are_sets_of_the_site_that_aggregates_them(
-    server: type[object], outs: str, site: Path, here: Path, port: int
+    server: type[object], outs: str, site: Path, here: Path, port: int, said: Said
 ) -> None:
     assert run(["publish", "--all"]) == 0
     with static(site, port):
@@ -155,6 +155,7 @@ def test_mirrors_are_sets_of_the_site_that_aggregates_them(
         url = f"{address}/{name}/"
         out = ["--out", f"portal/{outs}/{name}"] if outs else []
         assert run(["publish", f"portal/{name}", "--url", url, "-o", "site=portal", *out]) == 0
+    assert said.readouterr().out.count("  resourcesync serve portal\n") == len(SETS)
     assert described(here / "portal") == below(f"{address}/{outs}".rstrip("/"))
 
     with server(here / "portal", port):  # type: ignore[call-arg, attr-defined]

@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from resourcesync.cli.main import run
+from resourcesync.cli.render.audit import conclude
 from resourcesync.destination.audits.sampling import AuditRolling
 from resourcesync.destination.reports import MirrorState
 from resourcesync.destination.scope_and_filters import Filters
@@ -236,8 +237,9 @@ def test_a_copy_that_is_not_as_its_original_is_found_and_the_mirror_stays_as_lis
         "older.txt": f"the original {ORIGIN}older.txt has other bytes",
         "gone.txt": f"the original {ORIGIN}gone.txt: 404",
     }
-    assert not report.in_sync
-    assert report.accurate == 2
+    assert (report.in_sync, report.accurate) == (False, 2)
+    *_, step = conclude(report, tmp_path).closing
+    assert "ask the Source to copy these originals again" in step.text
     assert world.status().state is MirrorState.IN_SYNC
     (warning,) = world.told("warning")
     assert (warning["code"], str(warning["message"])[:6]) == ("no-original", "1 of 4")

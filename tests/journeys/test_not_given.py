@@ -83,19 +83,23 @@ def test_a_copy_of_a_page_that_is_gone_is_kept(site: World[PublishedSource]) -> 
 
     assert (report.state, report.listed.absent, report.deleted) == (MirrorState.IN_SYNC, 1, 0)
     assert site.files() == before
-    [told] = [fields for fields in site.told("item") if fields["status"] == "absent"]
-    assert told["kept"] is True
-    assert site.audit().in_sync
-    assert site.audit(offline=True).in_sync
+    assert [item["kept"] for item in site.told("item") if item["status"] == "absent"] == [True]
+    assert all(site.audit(offline=offline).in_sync for offline in (False, True))
 
     for path in site.folder.rglob("b.html*"):
         path.unlink()
     assert not site.audit().in_sync
 
 
-@pytest.mark.parametrize("answer", [Answer(status=404), kept_out("robots")])
+@pytest.mark.parametrize(
+    "answer",
+    [
+        *(Answer(status=404), kept_out("robots")),
+        SourceUnavailableError("no address", uri="https://internal.example/", code="egress"),
+    ],
+)
 def test_an_old_copy_of_what_is_not_given_now_is_never_called_right(
-    site: World[PublishedSource], answer: Answer | SourceRefusedError
+    site: World[PublishedSource], answer: Answer | Exception
 ) -> None:
     site.pull(SITEMAP)
     site.network.answers[BASE + "b.html"] = answer
@@ -109,10 +113,8 @@ def test_an_old_copy_of_what_is_not_given_now_is_never_called_right(
             assert (report.listed, report.present, report.accurate) == (2, 2, 2)
             assert report.absent + report.skipped == 1
             assert report.findings == ()
-    assert (
-        site.status().listed.absent + site.status().listed.skipped,
-        site.status().retained.unknown,
-    ) == (1, 1)
+    known = site.status()
+    assert (known.listed.absent + known.listed.skipped, known.retained.unknown) == (1, 1)
 
 
 def test_nothing_is_known_of_a_mirror_that_is_given_nothing_any_more(
@@ -131,10 +133,9 @@ def test_an_audit_that_asks_says_what_it_is_given(site: World[PublishedSource]) 
 
     del site.network.answers[BASE + "b.html"]
     assert (site.audit(method="remote").accurate, site.audit(method="remote").absent) == (3, 0)
-    site.network.answers[BASE + "b.html"] = Answer(status=500)
-    assert not site.audit(method="remote").in_sync
-    site.network.answers[BASE + "b.html"] = Answer(body=b"other bytes")
-    assert not site.audit(method="remote").in_sync
+    for answer in (Answer(status=500), Answer(body=b"other bytes")):
+        site.network.answers[BASE + "b.html"] = answer
+        assert not site.audit(method="remote").in_sync
 
 
 def test_a_damaged_copy_of_what_is_not_given_is_found(site: World[PublishedSource]) -> None:

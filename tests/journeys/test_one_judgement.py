@@ -417,8 +417,7 @@ def test_a_site_of_which_no_page_is_there_is_in_sync_for_no_command(
 
         assert (report.state, lacking(report)) == (MirrorState.BEHIND, listed)
         assert report.faults.absent_below == f"{BASE}en/"
-        assert world.status().state is MirrorState.BEHIND
-        assert world.status().share is None
+        assert (world.status().state, world.status().share) == (MirrorState.BEHIND, None)
         for method in ("lists", "hash", "remote"):
             assert not world.audit(method=method).in_sync
         assert world.repair().state is MirrorState.BEHIND
@@ -448,6 +447,7 @@ def test_a_first_pull_that_finds_most_pages_absent_is_not_in_sync(
         assert (report.state, lacking(report)) == (state, listed - served)
         assert world.status().state is state
         assert world.audit().in_sync is (state is MirrorState.IN_SYNC)
+        assert world.why(max(world.source.dates)).verdict.is_well is world.audit().in_sync
 
     assert world.pull(accept_missing=True).state is MirrorState.IN_SYNC
     assert world.pull().state is MirrorState.IN_SYNC

@@ -223,7 +223,9 @@ class Destination:
                 filters = pull.options.all_filters
                 hint = f"a GLOB that begins with / is for the whole path, such as {left}"
                 if not (filters.include or filters.exclude):
-                    hint = f"they exclude {left}, too; an empty value removes one, as --since ''"
+                    since = "--since ''" if filters.since else "-o max_size=''"
+                    no = "--type ''" if filters.types else since
+                    hint = f"they exclude {left}, too; an empty value removes one, as {no}"
                 pull.warn("nothing-selected", "no listed resource matches the filters", hint=hint)
         return step
 

@@ -4,6 +4,8 @@ import json
 from typing import Final
 
 from resourcesync.destination import planner
+from resourcesync.discovery.uris import origin
+from resourcesync.errors import ResourceSyncError, SourceError
 from resourcesync.mirror_state.rows import Copy, Pending, PendingTask, RefusedRow, encode_patch
 
 DAMAGED: Final = "damaged"
@@ -69,6 +71,15 @@ MISMATCH_CODES: Final = ("hash-mismatch", "length-mismatch")
 _IMMEDIATE_TRIES: Final = 5
 _MINUTE: Final = 60_000_000
 _MAX_WAIT: Final = 24 * 60 * _MINUTE
+
+
+def failure_of(error: ResourceSyncError, asked: str) -> tuple[str, str]:
+    """Return the code and reason of a failed request; another site is not tried again."""
+    if isinstance(error, SourceError) and error.code in {"dns", "egress"} and error.uri:
+        site = origin(error.uri)
+        if site != origin(asked):
+            return REDIRECTED, f"redirected to another site, {site}: {error.message}"
+    return error.code, error.cause
 
 
 def next_try(tries: int, now: int) -> int:

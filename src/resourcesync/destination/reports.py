@@ -241,7 +241,7 @@ class FetchedCounts(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class EvidenceCounts(msgspec.Struct, frozen=True, kw_only=True):
-    """Counts of the listed copies by the evidence that they are as at the Source.
+    """Counts of the copies that are as listed, by the evidence for that.
 
     Attributes:
         by_hash: By a listed hash.
@@ -357,7 +357,7 @@ class FailedRun(msgspec.Struct, frozen=True, kw_only=True):
         message: The error message, with the answer that it is about.
         uri: The address that it is about; empty for none.
         hint: Advice.
-        retry_after: Seconds that the Source asked to wait.
+        retry_after: ``Retry-After``, in seconds.
     """
 
     code: str

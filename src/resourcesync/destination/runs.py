@@ -194,7 +194,7 @@ def build_report(
         held_of=deletions.held_of if held else 0,
         retained=_retained_counts(pulled, state, counts, memory, edited),
         fetched=_fetched_counts(pulled),
-        evidence=memory.evidence(resources, tally.by_request, counts),
+        evidence=memory.evidence(resources, tally.by_request),
         faults=faults,
         requests=traffic[0],
         received_bytes=traffic[1],

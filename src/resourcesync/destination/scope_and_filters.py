@@ -8,7 +8,9 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 import msgspec
+from msgspec.structs import replace
 
+from resourcesync.discovery.known_addresses import MovedBases, present_uri
 from resourcesync.discovery.uris import normalise, origin
 from resourcesync.errors import ConfigurationError, OutOfScopeError
 from resourcesync.model.digests import format_digests
@@ -54,10 +56,11 @@ class Scope(Filters, frozen=True, kw_only=True, dict=True):
 
     Missing fields exclude nothing: an entry without a type, length or time passes the filter for it
     (plain sitemaps have none of them). ``origins`` are the Source's own and those that the operator
-    allows. Types are such as ``text/html`` or ``text/*``.
+    allows; ``moved`` its bases now. Types are such as ``text/html`` or ``text/*``.
     """
 
     origins: frozenset[str]
+    moved: MovedBases = ()
 
     def __post_init__(self) -> None:
         if self.max_size is not None and self.max_size < 0:
@@ -138,17 +141,18 @@ class Scope(Filters, frozen=True, kw_only=True, dict=True):
         return not name or not self._types.isdisjoint((name, f"{family}{slash}*", "*/*"))
 
     def fits(self, uri: str) -> bool:
-        """True if the globs admit a URI, or the path of an invalid one."""
+        """True if the globs admit a URI: its present path, or that which the mirror knows."""
         if not (self.include or self.exclude):
             return True
-        place = _path_and_query(uri)
-        if place is None:
-            return True
-        path, question, text = place.partition("?")
-        query = text if question else None
-        if self._include and not any(glob.matches(path, query) for glob in self._include):
+        uris = {uri, present_uri(uri, self.moved)}
+        places = [place for place in map(_path_and_query, uris) if place is not None]
+        if self._include and places and not _any_matches(self._include, places):
             return False
-        return not any(glob.matches(path, query) for glob in self._exclude)
+        return not _any_matches(self._exclude, places)
+
+
+def _any_matches(globs: "Iterable[Glob]", places: list[tuple[str, str | None]]) -> bool:
+    return any(glob.matches(*place) for glob in globs for place in places)
 
 
 def _globs(texts: tuple[str, ...]) -> "tuple[Glob, ...]":
@@ -157,15 +161,18 @@ def _globs(texts: tuple[str, ...]) -> "tuple[Glob, ...]":
     return tuple(map(parse_glob, texts))
 
 
-def _path_and_query(uri: str) -> str | None:
+def _path_and_query(uri: str) -> tuple[str, str | None] | None:
     from resourcesync.model.globs import normal_glob  # noqa: PLC0415 - most pulls filter nothing
 
     try:
         normal = normalise(uri)
+        place = normal[normal.index("/", normal.index("://") + 3) :]
     except OutOfScopeError:
-        match = _LOOSE_PATH.match(uri)
-        return None if match is None else normal_glob(f"/{match[1] or ''}{match[2] or ''}")
-    return normal[normal.index("/", normal.index("://") + 3) :]
+        if (match := _LOOSE_PATH.match(uri)) is None:
+            return None
+        place = normal_glob(f"/{match[1] or ''}{match[2] or ''}")
+    path, question, query = place.partition("?")
+    return path, query if question else None
 
 
 def _roots(origins: Iterable[str]) -> tuple[str, ...]:
@@ -222,7 +229,7 @@ def link_filter(scope: Scope, filters: Filters) -> LinkFilter | None:
     """
     if not filters.links:
         return None
-    wide = Scope(origins=scope.origins, exclude=filters.exclude, max_size=filters.max_size)
+    wide = replace(scope, include=(), types=(), since=None)
     return LinkFilter(relations=frozenset(map(_check_relation, filters.links)), scope=wide)
 
 

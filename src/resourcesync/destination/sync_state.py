@@ -90,7 +90,8 @@ class MirrorIdentity(msgspec.Struct, frozen=True, kw_only=True):
     def scope(self, filters: Filters) -> Scope:
         """Return the scope: the origins of the Source, and the operator's filters."""
         allowed = map(origin, filters.allow_origins)
-        return Scope(origins=frozenset((*self.origins, *allowed)), **structs.asdict(filters))
+        origins = frozenset((*self.origins, *allowed))
+        return Scope(origins=origins, moved=self.moved, **structs.asdict(filters))
 
     def mapping(self, yielding: Iterable[str] = ()) -> PathMapping:
         """Return the mapping from URI to path."""
@@ -259,16 +260,16 @@ class SyncState:
         return self.decode("word", MirrorWord) or MirrorWord.NEW
 
     def evidence(
-        self, resources: int, by_request: int, counts: rows.PendingCounts, incoming: int = 0
+        self, resources: int, by_request: int, incoming: int = 0
     ) -> reports.EvidenceCounts:
         """Return the numbers of listed copies by the evidence that they are as at the Source."""
         unhashed = self._state.count_unhashed() if incoming else self.unhashed()[0]
         copies = unhashed.copies - incoming  # these have no hash yet
-        undated = copies - counts.with_codes(pending_tasks.RESTORED)
+        doubtful_hashed, doubtful = self._state.count_doubtful()
         return reports.EvidenceCounts(
-            by_hash=resources - copies - self._state.count_suspects(),
-            by_request=min(by_request, undated),
-            by_date=max(undated - by_request, 0),
+            by_hash=resources - copies - doubtful_hashed,
+            by_request=min(by_request, copies - doubtful),
+            by_date=max(copies - doubtful - by_request, 0),
             unconfirmed=unhashed.unconfirmed,
         )
 
@@ -424,7 +425,7 @@ def status_of(folder: str, state: SqliteMirrorState, *, running: bool) -> report
         has_trash=state.has_trash(),
         is_refuted=memory.is_refuted,
         is_counted=not (cursor.checkpoint is None or cursor.is_incomplete or cursor.has_gap),
-        **_rechecks(memory, resources, counts, incoming),
+        **_rechecks(memory, resources, incoming),
     )
 
 
@@ -523,12 +524,10 @@ def _faults(
     return structs.replace(found, **known, unread=count_unread(state), moved_from=memory.moved_from)
 
 
-def _rechecks(
-    memory: SyncState, resources: int, counts: rows.PendingCounts, incoming: int
-) -> dict[str, Any]:
+def _rechecks(memory: SyncState, resources: int, incoming: int) -> dict[str, Any]:
     rechecks = memory.rechecks
     by_request = 0 if rechecks is None else rechecks.by_request
-    found: dict[str, Any] = {"evidence": memory.evidence(resources, by_request, counts, incoming)}
+    found: dict[str, Any] = {"evidence": memory.evidence(resources, by_request, incoming)}
     if rechecks is not None:
         found["recheck_seconds"] = rechecks.period / SECOND
         found["recheck_reached_seconds"] = rechecks.reached / SECOND if rechecks.period else 0.0

@@ -110,10 +110,6 @@ class _ChangeOrder:
                 self.falls = True
             self._last = time
 
-    @property
-    def is_backwards(self) -> bool:
-        return self.falls and not self.rises
-
 
 @final
 class Document:
@@ -246,7 +242,7 @@ class Document:
             yield from self._oldest_first(list(found))
             return
         yield from found
-        if self._order.is_backwards:
+        if self._order.falls and not self._order.rises:  # newest first
             self._context.set_place(*self._scanner.header_place)
             self._context.tolerate(Leniency.ORDER_BACKWARDS)
 

@@ -126,6 +126,12 @@ _COUNT_AND_SIZE: Final = (
     f"SELECT count(*), ifnull(sum(max(length, 0)), 0), ifnull(sum{_INCOMING}, 0) FROM copy"  # noqa: S608 - a constant
 )
 _PENDING_WITH_COPY: Final = "SELECT count(*) FROM pending JOIN copy USING (uri) WHERE task = ?"
+_COUNT_DOUBTFUL: Final = f"""
+WITH doubtful AS (SELECT uri FROM pending
+UNION SELECT uri FROM copy WHERE signature IN ('altered', 'missing'))
+SELECT count(*) FILTER (WHERE listed <> ''), count(*) FILTER (WHERE listed = '')
+FROM doubtful JOIN copy USING (uri) WHERE NOT {_INCOMING}
+"""  # noqa: S608 - a constant
 _UNHASHED: Final = """
 SELECT * FROM copy WHERE listed = '' AND uri > ? {} AND length >= 0
 AND NOT EXISTS (SELECT 1 FROM pending WHERE pending.uri = copy.uri) ORDER BY uri LIMIT ?
@@ -248,10 +254,9 @@ class SqliteMirrorState(MirrorLogs):
             counted += f" AND code IN ({','.join('?' * len(codes))})"
         return self.value(int, counted, (task, *codes)) or 0
 
-    def count_suspects(self) -> int:
-        """Return the number of suspect copies that a listed hash proved."""
-        query = "SELECT count(*) FROM copy WHERE signature IN ('altered', 'missing')"
-        return self.value(int, f"{query} AND listed <> ''") or 0
+    def count_doubtful(self) -> tuple[int, int]:
+        """Return how many copies with a task or a changed file a listed hash proved, and not."""
+        return self.row(tuple[int, int], _COUNT_DOUBTFUL) or (0, 0)
 
     def suspect_tasks(self) -> Iterator[Pending]:
         """Yield the pending rows of copies whose files were found altered or missing, by URI."""

@@ -48,7 +48,7 @@ def validators_of(headers: Mapping[str, str]) -> CacheValidators:
         headers: The answer's fields, names in lower case.
     """
     tag, modified = headers.get("etag", ""), headers.get("last-modified", "")
-    age = _seconds_between(modified, headers.get("date", ""))
+    age = age_when_served(headers)
     if modified and (age is None or age < _STABLE_AFTER):
         tag = "" if age == 0 or tag.startswith("W/") else tag
         modified = ""
@@ -57,18 +57,13 @@ def validators_of(headers: Mapping[str, str]) -> CacheValidators:
 
 def age_when_served(headers: Mapping[str, str]) -> float | None:
     """Return the seconds from ``Last-Modified`` to ``Date``; ``None`` if one is absent."""
-    return _seconds_between(headers.get("last-modified", ""), headers.get("date", ""))
-
-
-@lru_cache(maxsize=64)
-def _seconds_between(modified: str, date: str) -> float | None:
-    earlier, later = parse_http_date(modified), parse_http_date(date)
+    earlier, later = modified_at(headers), parse_http_date(headers.get("date", ""))
     return None if earlier is None or later is None else (later - earlier).total_seconds()
 
 
 def served_at(headers: Mapping[str, str]) -> int | None:
     """Return the server's time of an answer (``Date``) in microseconds; ``None`` if absent."""
-    return _http_microseconds(headers.get("date", ""))
+    return known_microseconds(parse_http_date(headers.get("date", "")))
 
 
 def modified_at(headers: Mapping[str, str]) -> datetime | None:
@@ -77,11 +72,6 @@ def modified_at(headers: Mapping[str, str]) -> datetime | None:
 
 
 @lru_cache(maxsize=64)  # most answers of a second have the same Date
-def _http_microseconds(text: str) -> int | None:
-    return known_microseconds(parse_http_date(text))
-
-
-@lru_cache(maxsize=64)
 def parse_http_date(text: str) -> datetime | None:
     """Return a date of HTTP; ``None`` if it is not valid."""
     if not text:

@@ -170,7 +170,3 @@ def _mark(entry: Entry) -> _Mark:
     if isinstance(entry, Resource):
         return entry.uri, change, entry.length, format_digests(entry.digests)
     return entry.uri, None, None, ""
-
-
-def _plain_mark(entry: Entry) -> _Mark:
-    return entry.uri, None, None, ""

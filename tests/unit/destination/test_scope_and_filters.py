@@ -30,8 +30,7 @@ def test_a_source_does_not_speak_for_another_origin(uri: str) -> None:
     with pytest.raises(OutOfScopeError, match=r"may list https://museum\.example, not") as raised:
         Scope(origins=ORIGINS).judge(Resource(uri=uri))
 
-    assert raised.value.code == "foreign"
-    assert raised.value.uri == uri
+    assert (raised.value.code, raised.value.uri) == ("foreign", uri)
 
 
 @given(hostile_uris())
@@ -51,13 +50,10 @@ def test_only_the_origins_given_are_ever_selected(uri: str) -> None:
 @pytest.mark.parametrize(
     ("types", "media_type", "verdict"),
     [
-        ((), "image/png", FilterVerdict.SELECTED),
-        (("text/html",), "text/html", FilterVerdict.SELECTED),
         (("text/html",), "Text/HTML; charset=UTF-8", FilterVerdict.SELECTED),
         ((" TEXT/html ",), "text/html", FilterVerdict.SELECTED),
         (("text/html",), "text/htmlx", FilterVerdict.FILTERED),
         (("text/html", "image/*"), "image/png", FilterVerdict.SELECTED),
-        (("image/*",), "text/html", FilterVerdict.FILTERED),
         (("image/*",), "image", FilterVerdict.FILTERED),
         (("*/*",), "anything", FilterVerdict.SELECTED),
         (("text/html",), "", FilterVerdict.SELECTED),

@@ -207,6 +207,8 @@ def next_step(found: "Explanation", mirror: Path) -> tuple[str, str] | None:
         return "Proof", f"its date only; all bytes: resourcesync audit {folder} --method remote"
     if found.verdict is Is.KEPT:
         return "To remove", f"resourcesync repair {folder} --delete"
+    if found.verdict is Is.DISAGREES:  # a check of the list reads no content
+        return "Next", f"ask the Source to correct its list; then: resourcesync pull {folder}"
     if found.verdict is Is.UNASKED:
         when = "when the Source answers: " if found.source_error else ""
         return "Next", f"{when}resourcesync why {folder} {quoted(found.address, 'URI')}"
@@ -220,7 +222,7 @@ def _step_after(found: "Explanation", folder: str, file: Path) -> tuple[str, str
     match found.verdict:
         case Is.LOST | Is.ALTERED:  # what is retained cannot be fetched
             return "Next", f"resourcesync repair {folder}{' --delete' if found.is_retained else ''}"
-        case Is.DISAGREES | Is.REFUSED | Is.UNDECIDED:
+        case Is.REFUSED | Is.UNDECIDED:
             lists = quoted(found.list_uri or found.source, "URL")
             return "Check", f"resourcesync validate {lists}"
         case Is.EDITED:
@@ -235,7 +237,7 @@ def _step_after(found: "Explanation", folder: str, file: Path) -> tuple[str, str
             code = found.pending.code if found.pending and found.verdict is Is.FAILED else ""
             return "Next", step_of_failure(code, folder) or f"resourcesync pull {folder}"
         case (Is.AS_FETCHED | Is.AS_LISTED | Is.ABSENT | Is.UNWANTED | Is.GONE | Is.FILTERED) | (
-            Is.UNKNOWN | Is.FOREIGN | Is.OWN | Is.KEPT | Is.UNASKED
+            Is.UNKNOWN | Is.FOREIGN | Is.OWN | Is.KEPT | Is.UNASKED | Is.DISAGREES
         ):
             return None
 

@@ -128,7 +128,10 @@ def _next_command(report: AuditReport, mirror: Path) -> str:
         return f"move or remove what was changed locally, then: resourcesync pull {mirror}"
     if is_complete and report.damaged and not report.refused:  # they cannot be fetched
         return f"resourcesync repair {mirror} --delete"
-    if report.unchecked and report.accurate + report.unchecked == report.listed:
+    without_fault = report.accurate + report.unchecked + report.originals == report.listed
+    if report.originals and without_fault:
+        return "ask the Source to copy these originals again: it lists what the mirror has"
+    if report.unchecked and without_fault:
         accept = f"or accept that: resourcesync pull {mirror} --accept-missing"
         lists = f"ask the Source to correct its list, {accept}"
         return lists if report.unserved else "run it again, when they can be checked"

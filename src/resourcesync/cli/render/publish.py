@@ -4,6 +4,7 @@ import os
 import shlex
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Final
+from urllib.parse import urlsplit
 
 from resourcesync.cli.exit_codes import ExitCode
 from resourcesync.cli.output import QUIET, CommandOutcome, Screen, TextLine
@@ -213,8 +214,13 @@ def _next_steps(done: "PublicationResult", *, has_files: bool, mirror: str) -> I
     first = "" if mirror or "://" in settings.out else f"upload {step}, then "
     allowed = "".join(f" --allow-origin {origin}" for origin in done.foreign_origins)
     if mirror:
-        serving = f"serve its copies and documents:  resourcesync serve {shlex.quote(mirror)}"
-        yield TextLine(serving, "Next")
+        tree, proxy, option = mirror, "", ""
+        if settings.site:
+            tree = os.path.relpath(done.root / settings.site)
+        elif path := urlsplit(base).path.rstrip("/"):
+            proxy, option = f", behind a proxy for {path}/", f" --url {url}"
+        serving = f"serve its copies and documents{proxy}:  resourcesync serve {shlex.quote(tree)}"
+        yield TextLine(f"{serving}{option}", "Next")
     yield TextLine(f"{first}check:  resourcesync pull {url} ./copy{allowed} --dry-run", "Next")
     if settings.sitemap_name and not settings.robots:
         yield TextLine(f"{_INDENT}for search engines, add to robots.txt:")

@@ -25,7 +25,7 @@ from resourcesync.destination.baseline import Baseline
 from resourcesync.destination.cursor import Phase
 from resourcesync.destination.external_sort import PairSorter
 from resourcesync.destination.listed_rows import ListingStatus, listing_status
-from resourcesync.destination.mapping.names import NameMapping
+from resourcesync.destination.mapping.names import NameMapping, uris_at
 from resourcesync.destination.options import FindingWriter
 from resourcesync.destination.pull_session import SyncSession
 from resourcesync.destination.sync_state import (
@@ -310,6 +310,7 @@ class Audit:
         if bad is not None and not (bad.code and self._unavailable_code(copy.uri)):
             self._counts.unchecked += bad.kind is FindingKind.FAILED
             self._counts.unserved += bad.code in pending_tasks.ABSENT_CODES
+            self._counts.originals += bad.is_of_origin and bad.kind is FindingKind.DIFFERENT
             self._add_finding(bad.kind, copy.uri, copy.path, bad.reason)
         elif isinstance(content, CopyContent):
             sound = copy if copy.is_unknown else fixity.as_read(copy, content, inspector)
@@ -393,7 +394,7 @@ class Audit:
                     last, _ = next(ours, _END_OF_CLAIMS)
                 if last != name:
                     self._counts.foreign += 1
-                    uris = self._pull.selection.uris_of(path)  # of those, one without a copy
+                    uris = uris_at(mapping, path)  # of those, one without a copy
                     uri = next((uri for uri in uris if self._pull.state.copy(uri) is None), "")
                     self._add_finding(FindingKind.EXTRA, uri, path, "not fetched by resourcesync")
 

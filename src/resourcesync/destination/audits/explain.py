@@ -16,7 +16,7 @@ from resourcesync.destination.listed_rows import ListingStatus, listing_status
 from resourcesync.destination.mapping.names import uris_at
 from resourcesync.destination.path_assignment import owner_of
 from resourcesync.destination.pull_session import SyncSession
-from resourcesync.destination.sync_state import SyncState
+from resourcesync.destination.sync_state import SyncState, serves_too_little, status_of
 from resourcesync.discovery.known_addresses import present_uri
 from resourcesync.discovery.uris import normalise, percent_encode
 from resourcesync.errors import OutOfScopeError, ResourceSyncError
@@ -281,7 +281,10 @@ def load_recorded(state: SqliteMirrorState, known: Explanation) -> None:
     pending = state.pending_of(uri)
     known.pending = None if pending is None or pending.task == rows.PendingTask.RETAIN else pending
     known.is_retained = pending is not None and pending_tasks.is_retained(pending)
-    known.is_accepted = pending is not None and memory.accepts(pending.code)
+    if pending is not None and memory.accepts(pending.code):
+        listed = status_of("", state, running=False).listed
+        lacking = listed.absent + listed.skipped
+        known.is_accepted = not serves_too_little(memory, lacking, listed.right, listed.total)
     known.is_held = memory.holds(pending)
     known.refused = next((row for row in state.refused() if row.uri == uri), None)
     known.trash = state.trash_of(uri)

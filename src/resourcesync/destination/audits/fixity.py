@@ -319,10 +319,11 @@ class FixityChecker:
 
 
 def _of_origin(bad: FailedCheck, uri: str) -> FailedCheck:
-    reason = f"the original {uri} has other bytes"
-    if bad.kind is not FindingKind.DIFFERENT:
+    kind, reason = bad.kind, f"the original {uri} has other bytes"
+    if kind is not FindingKind.DIFFERENT:
         reason = f"the original {uri}: {bad.reason.removeprefix('the Source: ')}"
-    return FailedCheck(bad.kind, reason, is_local=False, is_of_origin=True)
+        kind = FindingKind.DIFFERENT if bad.code in pending_tasks.ABSENT_CODES else kind
+    return FailedCheck(kind, reason, is_local=False, is_of_origin=True)
 
 
 class ReadBytes(Protocol):
@@ -409,9 +410,10 @@ def _compare_answer(
 ) -> FailedCheck | None:
     match outcome:
         case ports.FetchFailure():
-            error = outcome.error
-            reason = f"the Source: {error.cause}"
-            return FailedCheck(FindingKind.FAILED, reason, is_local=False, code=error.code)
+            code, reason = pending_tasks.failure_of(outcome.error, outcome.request.uri)
+            return FailedCheck(
+                FindingKind.FAILED, f"the Source: {reason}", is_local=False, code=code
+            )
         case ports.FetchResponse():
             codings = content_codings(outcome.headers.get("content-encoding", ""))
             if _has_bytes_of(copy, sink) or (

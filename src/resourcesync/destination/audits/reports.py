@@ -46,6 +46,7 @@ class AuditCounts(msgspec.Struct, kw_only=True):
     unproven: int = 0
     unchecked: int = 0
     unserved: int = 0
+    originals: int = 0
     extra: int = 0
     held: int = 0
     edited: int = 0
@@ -72,6 +73,7 @@ class AuditReport(AuditCounts, frozen=True, kw_only=True):  # type: ignore[misc]
         unchecked: Of the present, those that could not be checked: the Source did not serve them
             to this audit, or their files cannot be read.
         unserved: Of the unchecked, those that the Source lists and does not have (404 or 410).
+        originals: Of the present, those whose original is another one, or gone: no fault here.
         extra: Copies that the Source does not list.
         held: Of the extra, those whose deletion the last pull held.
         edited: Of the extra, those that a pull could not delete, since they were changed locally.

@@ -197,7 +197,8 @@ class ResourceListReader:
             else:
                 self._refuse_part(uri, error, unread, robots.uri)
 
-        head, named = list_version(robots), own_sitemaps(document, self._selection.origins)
+        head = list_version(robots)
+        named = own_sitemaps(document, self._selection.addresses.origins)
         documents.record(robots, head.digest, is_proven=False)
         with ExitStack() as held:
             for fetched in documents.parts(named, None, robots.served, refuse_missing):

@@ -9,14 +9,11 @@ from typing import TYPE_CHECKING, Any, Final
 from msgspec.structs import replace
 
 from resourcesync.destination.mapping import PathMapping
-from resourcesync.destination.mapping.names import NameMapping, uris_at
+from resourcesync.destination.mapping.names import NameMapping
 from resourcesync.destination.planner import FILTERED, ListedEntry
 from resourcesync.destination.scope_and_filters import FilterVerdict, LinkFilter, LinkTarget, Scope
 from resourcesync.discovery.known_addresses import KnownAddresses
-from resourcesync.discovery.uris import (
-    normalise,
-    percent_encode,
-)
+from resourcesync.discovery.uris import normalise, percent_encode
 from resourcesync.errors import OutOfScopeError
 from resourcesync.mirror_state.rows import RefusedRow
 from resourcesync.model.digests import format_digests
@@ -35,7 +32,6 @@ MAX_REFUSED: Final = 1_000
 """Refused entries that are stored."""
 _MAX_COUNTED: Final = 100_000
 """Refused URIs that are counted once; beyond it a repeated one may count again."""
-
 
 _KEPT_BY_MARKS: Final = frozenset({"_report", "_known", "_reported"})
 
@@ -156,11 +152,6 @@ class ResourceSelection:
         self.moment: datetime | None = None
         """The moment of the list that is read."""
 
-    @property
-    def origins(self) -> frozenset[str]:
-        """The origins of the Source, and those that the operator allows."""
-        return self.addresses.origins
-
     def accept_twins(self, *uris: str) -> None:
         """Accept the twins of a plain sitemap's own origin."""
         self.addresses.accept_twins(*uris)
@@ -168,7 +159,7 @@ class ResourceSelection:
 
     def refuse(self, entry: RefusedEntry) -> None:
         """Add an entry that the reader of a document could not use, if it may be selected."""
-        if self._scope.fits(entry.uri):
+        if self._scope.fits(self.addresses.mirror_uri(entry.uri)):
             self.refusals.add_entry(entry)
 
     def resource_row(self, resource: Resource) -> ListedEntry | None:
@@ -270,10 +261,6 @@ class ResourceSelection:
             for row in rows
         )
 
-    def uris_of(self, path: str) -> list[str]:
-        """Return the candidates for the URI of ``path``, most likely first."""
-        return uris_at(self.mapping, path)
-
     def retained_row(self, uri: str) -> ListedEntry | None:
         """Return a row that leaves the copy of ``uri`` unchanged; ``None`` if there can be none."""
         home = self.addresses.mirror_uri(percent_encode(uri))
@@ -346,7 +333,7 @@ class ResourceSelection:
         entry = usable_links.encode_links(resource)
         self.has_entries = self.has_entries or bool(entry)
         return listed._replace(
-            mirrors=usable_links.mirrors_of(resource, self.origins),
+            mirrors=usable_links.mirrors_of(resource, self.addresses.origins),
             memento=usable_links.memento_of(resource, moment),
             patch=usable_links.patch_of(resource, formats) if patched else None,
             links=() if self._links is None else self._links.targets_of(resource),

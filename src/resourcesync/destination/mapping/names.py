@@ -86,11 +86,6 @@ _NO_END: Final = {FileSystemProfile.POSIX: "", FileSystemProfile.PORTABLE: r"(?<
 
 
 @cache
-def _unsafe(profile: FileSystemProfile) -> re.Pattern[str]:
-    return re.compile(_UNSAFE[profile])
-
-
-@cache
 def _plain_name(profile: FileSystemProfile) -> re.Pattern[str]:
     safe = _SAFE[profile]
     return re.compile(
@@ -198,7 +193,8 @@ class NameMapping(msgspec.Struct, frozen=True, kw_only=True, dict=True):
     def _name(self, segment: str) -> str:
         name = segment
         if "%" in name:
-            name = _TRIPLETS.sub(partial(_readable, unsafe=_unsafe(self.profile)), name)
+            unsafe = re.compile(_UNSAFE[self.profile])
+            name = _TRIPLETS.sub(partial(_readable, unsafe=unsafe), name)
         if "!" in name:
             name = _BANG[self.profile].sub("!21", name)
         if _PERCENT in name:

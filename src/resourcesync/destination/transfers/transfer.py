@@ -27,7 +27,6 @@ from resourcesync.destination.transfers.verification import (
     verify_staged,
     wanted_fields,
 )
-from resourcesync.discovery.uris import origin
 from resourcesync.mirror_state.rows import LARGE
 from resourcesync.model.digests import has_strong, parse_digests
 from resourcesync.ports import FetchFailure, FetchRequest, FetchResponse, Proof, StagedCopy
@@ -287,9 +286,8 @@ class ResourceTransfer:
             self._try_next_location(self._without_patch(attempt, error, tries=outcome.tries))
             return
         code, reason, length = error.code, error.cause, attempt.fetch.listed.length
-        if attempt.location.is_own and (site := _unreachable_site(error, outcome.request.uri)):
-            code = pending_tasks.REDIRECTED
-            reason = f"redirected to another site, {site}: {error.message}"
+        if attempt.location.is_own:
+            code, reason = pending_tasks.failure_of(error, outcome.request.uri)
         mismatch = code == "too-big" and length is not None
         if mismatch:
             code = "length-mismatch"
@@ -424,14 +422,6 @@ class ResourceTransfer:
             else:
                 staged.discard()
         self._under_way.clear()
-
-
-def _unreachable_site(error: errors.ResourceSyncError, asked: str) -> str:
-    """A later attempt does not change that."""
-    if not isinstance(error, errors.SourceError) or error.code not in {"dns", "egress"}:
-        return ""
-    site = origin(error.uri) if error.uri else ""
-    return "" if site == origin(asked) else site
 
 
 def _other_page(asked: str, answered: str) -> str:
