@@ -7,6 +7,7 @@ import socket
 import time
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
+from math import inf
 from pathlib import Path
 from typing import Any
 
@@ -31,6 +32,7 @@ from tests.support.sources.several_sets import offer as offer_sets
 
 TELL = 'on_change = ["sh", "-c", "cat >> told.ndjson"]'
 ALL = "\nall_sets = true"
+RUNS = 'resourcesync_runs_total{mirror="museum",'
 
 
 def told() -> list[dict[str, object]]:
@@ -83,6 +85,7 @@ def test_what_another_run_brought_is_told_after_the_next_pull(
     source: TinySource, said: Said
 ) -> None:
     put(museum(source, f'every = "1s"\n{TELL}\n'))
+    pages = AdminPages()
 
     def begin_anew() -> bool:
         Path("copies/museum/.resourcesync/consumers/on_change.json").unlink()
@@ -94,8 +97,9 @@ def test_what_another_run_brought_is_told_after_the_next_pull(
         begin_anew,  # there is something to tell, and no pull of ours brought it
         lambda: len(told()) == 2 * len(MIRRORED),
         passed,
+        lambda: f'{RUNS}kind="hand-on",exit="0"}} 2' in pages.metrics(),
     ):
-        assert run(["watch", "--json"]) == 0
+        assert run(["watch", "--json", "--admin", pages.bind]) == 0
 
     lines = [row for row in rows(said) if row["type"] == "watch.hand-on"]
     assert [line["changes"] for line in lines] == [len(MIRRORED)] * 2
@@ -322,7 +326,7 @@ def test_a_mirror_whose_folder_vanished_is_not_fetched_again_by_the_service(
 ) -> None:
     if more:
         offer_sets(source, SETS)
-    put(museum(source, f'every = "1s"{more}'))
+    put(museum(source, f'every = "1s"\naudit_every = "1s"{more}'))
     folder, away, pages = Path(f"copies/museum{gone}"), Path("away"), AdminPages()
 
     def vanish() -> bool:
@@ -333,20 +337,24 @@ def test_a_mirror_whose_folder_vanished_is_not_fetched_again_by_the_service(
     def is_refused() -> bool:
         return pages.reason() == "retry"
 
+    def is_audit_refused() -> bool:
+        return any(f'{RUNS}kind="audit",exit="8"' in line for line in pages.metrics())
+
     pulled = [pages.answers, lambda: bool(pages.report()["ended"])]
-    for steps in ([*pulled, vanish, is_refused], [is_refused]):  # also after a restart
+    before = [*pulled, vanish, is_refused, is_audit_refused]
+    for steps in (before, [is_refused]):  # also after a restart
         with meanwhile(*steps):
             assert run(["watch", "--admin", pages.bind]) == 0
         assert "was a mirror, and is none now" in said.readouterr().out
         assert list(folder.iterdir()) == []
-    assert [run([command, "museum"]) for command in ("pull", "status", "doctor")] == [8] * 3
+    assert [run([command, "museum"]) for command in ("pull", "status", "doctor")] == [8, 8, 1]
 
     folder.rmdir()
     away.rename(folder)
     assert run(["pull", "museum"]) == 0
 
 
-def test_the_wish_to_wait_of_one_set_is_kept(source: TinySource) -> None:
+def test_the_wish_to_wait_of_one_set_is_kept_also_after_a_restart(source: TinySource) -> None:
     offer_sets(source, SETS)
     put(museum(source, 'every = "1s"\nall_sets = true'))
     assert run(["pull", "museum"]) == 0
@@ -360,10 +368,12 @@ def test_the_wish_to_wait_of_one_set_is_kept(source: TinySource) -> None:
         waits[:] = [found["at"]] if found.get("reason") == "asked_to_wait" else []
         return bool(waits)
 
-    with meanwhile(is_waiting):
-        assert run(["watch", "--admin", pages.bind]) == 0
-
-    assert datetime.fromisoformat(waits[0]) - datetime.now(UTC) > timedelta(minutes=50)
+    for most_requests in (inf, 0):
+        before = len(source.asked)
+        with meanwhile(is_waiting):
+            assert run(["watch", "--admin", pages.bind]) == 0
+        assert datetime.fromisoformat(waits[0]) - datetime.now(UTC) > timedelta(minutes=50)
+        assert len(source.asked) - before <= most_requests
 
 
 def test_the_line_of_a_mirror_says_what_its_sets_did(source: TinySource, said: Said) -> None:

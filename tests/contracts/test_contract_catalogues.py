@@ -1,6 +1,6 @@
 """The Source's catalogue, in a file and in memory, keeps the same promises."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from datetime import datetime, timedelta
 from itertools import chain, pairwise
 from pathlib import Path
@@ -10,11 +10,10 @@ import pytest
 
 from resourcesync.catalogue.database import SourceCatalogue
 from resourcesync.errors import StateError
-from resourcesync.model.digests import format_digests
-from resourcesync.model.entries import Change, Link, Resource, ResourceRun
+from resourcesync.model.entries import Change, Link, Resource
 from resourcesync.model.vocabulary import ChangeKind, Relation
 from tests.support.in_memory import ManualClock
-from tests.support.sources.recording import FULL_SAMPLE, NOW, TICK, changes, record_first
+from tests.support.sources.recording import FULL_SAMPLE, NOW, TICK, changes, record_first, run_of
 from tests.support.sources.recording import resource as resource_of
 
 _HOUR: Final = timedelta(hours=1)
@@ -70,7 +69,7 @@ def test_resources_of_a_run_are_recorded_like_single_ones(catalogue: SourceCatal
     half = len(resources) // 2
     for run in (resources[:half], resources[half:]):
         with catalogue.record(NOW) as recording:
-            recording.created_run(_run_of(run), [f"f{found.uri[-5:]}" for found in run])
+            recording.created_run(run_of(run), [f"f{found.uri[-5:]}" for found in run])
 
     expected = [(found.uri, f"f{found.uri[-5:]}") for found in resources]
     assert list(catalogue.fingerprints()) == expected
@@ -317,16 +316,6 @@ class _UnreadableNotes(Mapping[str, str]):
     def __iter__(self) -> Iterator[str]:
         yield from self._notes
         raise _NotesReadError
-
-
-def _run_of(resources: Sequence[Resource]) -> ResourceRun:
-    return ResourceRun(
-        uris=[resource.uri for resource in resources],
-        lastmods=[resource.lastmod for resource in resources],
-        lengths=[resource.length for resource in resources],
-        hashes=[format_digests(resource.digests) for resource in resources],
-        media_types=[resource.media_type for resource in resources],
-    )
 
 
 def _times(catalogue: SourceCatalogue) -> list[datetime]:

@@ -171,6 +171,9 @@ def test_a_mirror_on_a_disk_that_is_read_only_is_read_and_not_called_damaged(
 ) -> None:
     mirror = small_disk / "mirror"
     pull_two_files(tmp_path, mirror)
+    (small_disk / "source").mkdir()
+    (small_disk / "source/a").write_text("a")
+    command("publish", str(small_disk / "source"), "--url", "http://a.example/", home=tmp_path)
     subprocess.run(["mount", "-o", "remount,ro", str(small_disk)], check=True)
 
     diagnosis = command("doctor", str(mirror), home=tmp_path)
@@ -183,3 +186,5 @@ def test_a_mirror_on_a_disk_that_is_read_only_is_read_and_not_called_damaged(
     assert "state.db" not in diagnosis.stdout + diagnosis.stderr
     assert (status.returncode, trash.returncode, changes.returncode) == (1, 0, 0)
     assert "each pull fails: failed while writing " in status.stdout  # none could record it
+    source = command("status", str(small_disk / "source"), "--check", home=tmp_path)
+    assert (source.returncode, "each run fails: failed while " in source.stdout) == (1, True)

@@ -9,11 +9,11 @@ from msgspec.structs import replace
 
 from resourcesync.catalogue.database import SourceCatalogue
 from resourcesync.errors import OriginalChangedError, StorageError
-from resourcesync.model.digests import format_digests
-from resourcesync.model.entries import Resource, ResourceRun
+from resourcesync.model.entries import Resource
 from resourcesync.ports.originals import MeasuredRun, Original, OriginalRun
 from resourcesync.source.scan_for_changes import ScanReport, scan
 from tests.support.in_memory import ManualClock, MemoryOriginals
+from tests.support.sources.recording import run_of
 
 NAMES = [f"https://h/{name}" for name in ("a", "b", "b/a", "b/b", "c", "d", "d0", "e", "f")]
 STATES = st.dictionaries(st.sampled_from(NAMES), st.sampled_from([b"old", b"new", b"other"]))
@@ -66,15 +66,8 @@ class InRuns(Single):
             if original.fingerprint and original.uri not in self.errors
         ]
         measured = [self.measure(run[at]) for at in places]
-        resources = [resource for resource, _ in measured]
         return MeasuredRun(
-            ResourceRun(
-                uris=[resource.uri for resource in resources],
-                lastmods=[resource.lastmod for resource in resources],
-                lengths=[resource.length for resource in resources],
-                hashes=[format_digests(resource.digests) for resource in resources],
-                media_types=[resource.media_type for resource in resources],
-            ),
+            run_of([resource for resource, _ in measured]),
             [fingerprint for _, fingerprint in measured],
             run.select([at for at in range(len(run)) if at not in places]),
         )

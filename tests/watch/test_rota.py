@@ -163,6 +163,23 @@ def test_after_a_restart_a_mirror_has_its_turn_and_is_told_of_what_waited(
     assert begun(rota_of(wanted, MirrorHistory(pulled=WALL - 100)), 0) == [JobKind.HAND_OVER]
 
 
+def test_a_failed_pull_of_an_earlier_service_or_of_another_process_is_tried_again_soon() -> None:
+    daily, past = MirrorSchedule(pull=Every(86_400.0)), MirrorHistory(pulled=WALL, has_failed=True)
+    rota = rota_of(daily, past)
+    assert (rota.failing(), rota.next_moment() <= FIRST_PAUSE) == (["m"], True)
+
+    asked_to_wait = MirrorHistory(pulled=WALL, has_failed=True, wait_until=WALL + 900)
+    rota = rota_of(daily, asked_to_wait)
+    rota.retry(at(10))  # whoever asks
+    assert rota.next_pull("m", 0.0) == NextPull(900.0, PullReason.RETRY_AFTER, 0)
+
+    rota = rota_of(daily, MirrorHistory(pulled=WALL - 10))
+    rota.configure({"m": daily}, {"m": past}, at(10))
+    rota.retry(at(10))
+    assert begun(rota, 10) == [JobKind.PULL]
+    assert rota.record_end(PULL, FAILED, at(10)) <= 10 + FIRST_PAUSE  # it counts anew
+
+
 def test_each_failure_doubles_the_pause_up_to_an_hour() -> None:
     rota, now, pauses = rota_of(MirrorSchedule(pull=Every(60.0))), 0.0, []
     for _ in range(12):
@@ -193,34 +210,6 @@ def test_the_first_retry_comes_within_a_minute_or_as_soon_as_the_next_pull_would
     failures: int, every: float, pause: float
 ) -> None:
     assert retry_pause(failures, every) == pause
-
-
-def failed(rota: Scheduler, times: int) -> float:
-    """Let a pull fail so many times in a row; return when it is tried again."""
-    due = 0.0
-    for _ in range(times):
-        begun(rota, due)
-        due = rota.record_end(PULL, FAILED, at(due))
-    return due
-
-
-def test_who_asks_for_it_has_all_tried_again_at_once() -> None:
-    rota = rota_of(MirrorSchedule(pull=Every(600.0)))
-    now = failed(rota, 8) - 1_000
-    rota.retry(at(now))
-
-    assert begun(rota, now) == [JobKind.PULL]
-    assert rota.record_end(PULL, FAILED, at(now)) <= now + FIRST_PAUSE
-
-
-def test_a_source_that_asked_to_be_left_alone_is_so_whoever_asks() -> None:
-    rota = rota_of(MirrorSchedule(pull=Every(60.0)))
-    begun(rota, 0)
-    rota.record_end(PULL, JobOutcome(status=JobStatus.FAILED, retry_after=5_000.0), at(0))
-    rota.retry(at(10))
-
-    assert rota.next_moment() == 5_000.0
-    assert rota.next_pull("m", 0.0) == NextPull(5_000.0, PullReason.RETRY_AFTER, 0)
 
 
 def test_the_next_pull_is_known_with_its_reason() -> None:

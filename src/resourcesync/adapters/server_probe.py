@@ -9,12 +9,13 @@ import ssl
 from collections.abc import Mapping
 from contextlib import closing
 from datetime import UTC, datetime
-from email.utils import parsedate_to_datetime
 from http.client import HTTPConnection, HTTPException, HTTPSConnection
 from typing import Any, Final
 from urllib.parse import urlsplit
 
 import msgspec
+
+from resourcesync.ports.validators_and_dates import parse_http_date
 
 _SECONDS: Final = 10.0
 _HEADERS: Final = {"User-Agent": "resourcesync-doctor", "Connection": "close"}
@@ -38,7 +39,9 @@ def probe(origin: str, *, ca_file: str = "") -> Probe:
             tls, expires = _certificate(connection.sock)
             connection.request("GET", "/robots.txt", headers=_HEADERS)
             answer = connection.getresponse()
-            return Probe(date=_date(answer.getheader("Date", "")), tls=tls, expires=expires)
+            return Probe(
+                date=parse_http_date(answer.getheader("Date", "")), tls=tls, expires=expires
+            )
     except ssl.SSLCertVerificationError as error:
         return Probe(failure=error.verify_message.rstrip("."), is_tls_failure=True)
     except ssl.SSLError as error:
@@ -69,11 +72,3 @@ def _certificate(connection: Any) -> tuple[str, datetime | None]:
     seconds = None if ends is None else ssl.cert_time_to_seconds(str(ends))
     expires = None if seconds is None else datetime.fromtimestamp(seconds, UTC)
     return connection.version() or "TLS", expires
-
-
-def _date(text: str) -> datetime | None:
-    try:
-        moment = parsedate_to_datetime(text)
-    except (TypeError, ValueError):
-        return None
-    return moment if moment.tzinfo else moment.replace(tzinfo=UTC)

@@ -20,7 +20,7 @@ from msgspec.structs import replace
 from resourcesync import app, errors, own_files
 from resourcesync.adapters.mirror import own_folder
 from resourcesync.adapters.mirror.own_folder import STATE_FILE, FollowedSets, StateVersion
-from resourcesync.destination.reports import FailedRun, MirrorState, MirrorStatus
+from resourcesync.destination.reports import LastingFailure, MirrorState, MirrorStatus
 from resourcesync.destination.sync_state import MirrorIdentity, SyncState, status_of
 from resourcesync.discovery.known_addresses import present_uri
 from resourcesync.discovery.uris import with_likely_scheme
@@ -147,11 +147,16 @@ def read_status(folder: Path) -> MirrorStatus:
     found = read_state(
         folder, lambda state: status_of(str(folder), state, running=is_locked(folder))
     )
-    if own_files.is_read_only(folder / OWN_FOLDER):
-        fault = OSError(errno.EROFS, os.strerror(errno.EROFS))
-        failed = FailedRun.of(own_folder.mirror_error(fault, f"writing {folder / OWN_FOLDER}"))
-        return replace(found, state=MirrorState.FAILING, failed_run=failed)
-    return found
+    failed = read_only_failure(folder / OWN_FOLDER)
+    return found if failed is None else replace(found, state=MirrorState.FAILING, failed_run=failed)
+
+
+def read_only_failure(folder: Path) -> LastingFailure | None:
+    """Return the failure of each run that must write to a folder, if it is mounted read-only."""
+    if not own_files.is_read_only(folder):
+        return None
+    fault = OSError(errno.EROFS, os.strerror(errno.EROFS))
+    return LastingFailure.of(own_folder.mirror_error(fault, f"writing {folder}"))
 
 
 def read_state(

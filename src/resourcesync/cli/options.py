@@ -175,7 +175,6 @@ class _Folder(click.Path):
         self._or_store = or_store
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
-        """Return a path, or the address of a store as it is."""
         if not str(value):
             self.fail("name a folder", param, ctx)
         if self._or_store and "://" in str(value):

@@ -152,7 +152,6 @@ class Destination:
         return skew
 
     def _synchronize(self, options: PullOptions) -> SyncOutcome:
-        """Find the Source's lists, and take the steps they need, until the time is over."""
         options, is_due = self._with_stored(options)
         try:
             with self._dependencies.cancel.within(options.max_duration):

@@ -356,6 +356,7 @@ class FailedRun(msgspec.Struct, frozen=True, kw_only=True):
         message: The error message, with the answer that it is about.
         uri: The address that it is about; empty for none.
         hint: Advice.
+        retry_after: ``Retry-After``, in seconds.
     """
 
     code: str
@@ -363,6 +364,7 @@ class FailedRun(msgspec.Struct, frozen=True, kw_only=True):
     message: str = ""
     uri: str = ""
     hint: str = ""
+    retry_after: float = 0.0
 
     @classmethod
     def of(cls, error: BaseException) -> Self:
@@ -375,6 +377,7 @@ class FailedRun(msgspec.Struct, frozen=True, kw_only=True):
             message=error.cause[:_MAX_MESSAGE],
             uri=error.uri[:_MAX_MESSAGE],
             hint=next_step(error)[:_MAX_MESSAGE],
+            retry_after=error.retry_after or 0.0,
         )
 
     @property
@@ -391,6 +394,10 @@ class FailedRun(msgspec.Struct, frozen=True, kw_only=True):
     def text(self) -> str:
         """The message with its address; without one, the code."""
         return at_address(self.message, self.uri) if self.message else self.code
+
+
+class LastingFailure(FailedRun, frozen=True, kw_only=True):
+    """Error that each run would end with; none may have recorded it."""
 
 
 class MirrorStatus(msgspec.Struct, frozen=True, kw_only=True):

@@ -18,7 +18,7 @@ from urllib.parse import quote, urljoin, urlsplit
 import msgspec
 
 from resourcesync.errors import OutOfScopeError
-from resourcesync.model.own_names import MAX_URI
+from resourcesync.model.own_names import MAX_URI, decode_unreserved
 
 _PORTS: Final = {"http": 80, "https": 443}
 _MAX_REFERENCE: Final = 8_192
@@ -32,7 +32,6 @@ _PARTS: Final = re.compile(
 )
 _BAD_TRIPLET: Final = re.compile(r"%(?:00|0[AaDd]|(?![0-9A-Fa-f]{2}))")
 _ESCAPED_CONTROL: Final = re.compile(r"%(?:00|0[AaDd])")
-_TRIPLET: Final = re.compile(r"%[0-9A-Fa-f]{2}")
 _AUTHORITY: Final = re.compile(r"(\[[^\[\]]*\]|[^:\[\]]*)(?::(.*))?")
 _NAME: Final = re.compile(r"[a-z0-9_-]{1,63}(?:\.[a-z0-9_-]{1,63})*")
 _NUMERIC: Final = re.compile(r"(?:.*\.)?(?:[0-9]+|0x[0-9a-f]*)")
@@ -43,7 +42,6 @@ _PLAIN: Final = re.compile(r"(https?)://([a-z0-9.-]+(?::[0-9]+)?)/[A-Za-z0-9._~!
 _TO_ENCODE: Final = re.compile(r"[^\x00-\x1f!#-;=?-Z\\_a-z~\x7f]")
 _LOOSE: Final = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*://)([^/?#\\@]*)([/?#].*|)", re.DOTALL)
 _DEVIATING: Final = re.compile("[\u00df\u1e9e\u03c2\u200c\u200d]")
-_UNRESERVED: Final = frozenset("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-._~")
 
 
 def normalise(uri: str) -> str:
@@ -206,12 +204,12 @@ def _normalise(uri: str) -> str:
     canonical = _authority(scheme, authority)
     if isinstance(canonical, _UriFault):
         raise _refused(uri, canonical.code, canonical.reason)
-    path = _decode_unreserved(path)
+    path = decode_unreserved(path)
     # An escaped backslash counts as a separator: some servers and systems treat it as one.
     segments = path.replace("%5C", "/").split("/")
     if "." in segments or ".." in segments:
         raise _refused(uri, "URL_DOT_SEGMENT", "has a dot segment")
-    normal = f"{scheme}://{canonical}{path or '/'}{_decode_unreserved(query)}"
+    normal = f"{scheme}://{canonical}{path or '/'}{decode_unreserved(query)}"
     if len(normal) > MAX_URI:
         raise _refused(uri, "URL_TOO_LONG", f"is longer than {MAX_URI:,} characters")
     return normal
@@ -239,15 +237,6 @@ def _unreadable(uri: str) -> OutOfScopeError:
     return _refused(uri, "URL_ILLEGAL", "has an invalid %XX, or a misplaced bracket or #")
 
 
-def _decode_unreserved(text: str) -> str:
-    return _TRIPLET.sub(_normal_triplet, text) if "%" in text else text
-
-
-def _normal_triplet(match: re.Match[str]) -> str:
-    character = chr(int(match[0][1:], 16))
-    return character if character in _UNRESERVED else match[0].upper()
-
-
 class _UriFault(msgspec.Struct, frozen=True):
     code: str
     reason: str
@@ -255,7 +244,7 @@ class _UriFault(msgspec.Struct, frozen=True):
 
 @lru_cache(maxsize=256)
 def _authority(scheme: str, text: str) -> str | _UriFault:
-    match = _AUTHORITY.fullmatch(_decode_unreserved(text))
+    match = _AUTHORITY.fullmatch(decode_unreserved(text))
     if match is None:
         return _UriFault("URL_HOST", "has an invalid host")
     host, port = match[1].lower(), match[2]

@@ -131,7 +131,6 @@ class _RowColumns:
         self.attributes.append((f' {name}="', texts, '"'))
 
     def rows(self, heads: Sequence[str] = (), tails: Sequence[str] = ()) -> list[str]:
-        """Return the rows, with the XML before ``rs:md`` and after it."""
         columns = (*self._elements, ("", heads, ""), *self._metadata(), ("", tails, ""))
         return _joined([("<url>", (), ""), *columns, ("</url>\n", (), "")])
 

@@ -12,12 +12,10 @@ from urllib.parse import quote
 import msgspec
 
 from resourcesync.errors import ConfigurationError
-from resourcesync.model.own_names import MAX_URI
+from resourcesync.model.own_names import MAX_URI, decode_unreserved
 
 _FOREIGN_SYNTAX: Final = re.compile(r"[\[\]{}\\#]|^!")
-_ESCAPED: Final = re.compile(r"%[0-9A-Fa-f]{2}")
 _TO_ESCAPE: Final = re.compile(r"[^A-Za-z0-9._~!$&'()*+,;=:@/?%-]|%(?![0-9A-Fa-f]{2})")
-_UNRESERVED: Final = re.compile(r"[A-Za-z0-9._~-]")
 _ANY_FOLDERS: Final = "**"
 
 
@@ -90,12 +88,7 @@ def _check_glob(text: str) -> None:
 def normal_glob(text: str) -> str:
     """Return a glob in the characters of a normalised URI."""
     text = _TO_ESCAPE.sub(lambda found: quote(found[0], safe="", errors="surrogatepass"), text)
-    return _ESCAPED.sub(lambda found: _normal_escape(found[0]), text)
-
-
-def _normal_escape(triplet: str) -> str:
-    character = chr(int(triplet[1:], 16))
-    return character if _UNRESERVED.fullmatch(character) else triplet.upper()
+    return decode_unreserved(text)
 
 
 def _path_expression(segments: list[str]) -> str:

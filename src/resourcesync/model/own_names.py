@@ -51,3 +51,17 @@ def uri_fault(key: str, room: int) -> str | None:
     if "%0" in key and ("%0A" in key or "%0D" in key):
         return "its file name contains a line break, which Destinations refuse"
     return None
+
+
+_ESCAPED: Final = re.compile(r"%[0-9A-Fa-f]{2}")
+_UNRESERVED: Final = frozenset("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-._~")
+
+
+def decode_unreserved(text: str) -> str:
+    """Return text with only those escapes that a normalised URI has."""
+    return _ESCAPED.sub(_normal_escape, text) if "%" in text else text
+
+
+def _normal_escape(match: re.Match[str]) -> str:
+    character = chr(int(match[0][1:], 16))
+    return character if character in _UNRESERVED else match[0].upper()

@@ -57,22 +57,23 @@ def validators_of(headers: Mapping[str, str]) -> CacheValidators:
 
 def age_when_served(headers: Mapping[str, str]) -> float | None:
     """Return the seconds from ``Last-Modified`` to ``Date``; ``None`` if one is absent."""
-    earlier, later = modified_at(headers), _parse_http_date(headers.get("date", ""))
+    earlier, later = modified_at(headers), parse_http_date(headers.get("date", ""))
     return None if earlier is None or later is None else (later - earlier).total_seconds()
 
 
 def served_at(headers: Mapping[str, str]) -> int | None:
     """Return the server's time of an answer (``Date``) in microseconds; ``None`` if absent."""
-    return known_microseconds(_parse_http_date(headers.get("date", "")))
+    return known_microseconds(parse_http_date(headers.get("date", "")))
 
 
 def modified_at(headers: Mapping[str, str]) -> datetime | None:
     """Return the time of the last change that an answer has; ``None`` if absent."""
-    return _parse_http_date(headers.get("last-modified", ""))
+    return parse_http_date(headers.get("last-modified", ""))
 
 
 @lru_cache(maxsize=64)  # most answers of a second have the same Date
-def _parse_http_date(text: str) -> datetime | None:
+def parse_http_date(text: str) -> datetime | None:
+    """Return a date of HTTP; ``None`` if it is not valid."""
     if not text:
         return None
     month = _MONTHS.get(text[7:12])

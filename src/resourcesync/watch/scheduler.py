@@ -121,13 +121,12 @@ HINT_GAP: Final = 0.2
 """Seconds from the end of a pull to the next one that hints ask for."""
 
 HINT_GAP_FAILING: Final = 60.0
-_LONGEST_HAND_OVER_PAUSE: Final = 3_600.0
 _SPREAD: Final = 0.1
 
 
-def retry_pause(failures: int, every: float, longest: float = LONGEST_PAUSE) -> float:
+def retry_pause(failures: int, every: float) -> float:
     """Return the seconds from a failure to the next try."""
-    most = min(max(every, LONGEST_OFTEN), longest)
+    most = min(max(every, LONGEST_OFTEN), LONGEST_PAUSE)
     return min(min(FIRST_PAUSE, every) * 2.0 ** min(failures - 1, 30), most)
 
 
@@ -191,12 +190,14 @@ class MirrorSchedule(msgspec.Struct, frozen=True, kw_only=True):
 class MirrorHistory(msgspec.Struct, frozen=True, kw_only=True):
     """The last runs of a mirror, by the wall clock; ``None`` for never.
 
-    Whether it ``is_paused`` is not known (``None``) while its disk is away.
+    The Source asked to wait until ``wait_until``. Whether it ``is_paused`` is not known (``None``)
+    while its disk is away.
     """
 
     pulled: float | None = None
     audited: float | None = None
     has_failed: bool = False
+    wait_until: float = 0.0
     is_paused: bool | None = None
 
 
@@ -246,10 +247,6 @@ class _ScheduleRow(msgspec.Struct):
     preemptions: int = 0
     is_stopping: bool = False
 
-    def know_pause(self, past: MirrorHistory | None) -> None:
-        if past is not None and past.is_paused is not None:
-            self.is_paused = past.is_paused
-
     @property
     def turn_ends(self) -> float:
         if JobKind.PULL not in self.running:
@@ -262,7 +259,6 @@ class _ScheduleRow(msgspec.Struct):
         return self.schedule.audit if kind is JobKind.AUDIT else self.schedule.pull
 
     def is_wanted(self, kind: JobKind) -> bool:
-        """True if there are jobs of a kind."""
         if kind is JobKind.HAND_OVER:
             return self.schedule.hands_over
         return self.table(kind) is not None
@@ -296,19 +292,20 @@ class Scheduler:
         for name, schedule in wanted.items():
             row = self._rows.get(name)
             if row is None:
-                row = _ScheduleRow(schedule, _began(past.get(name), now))
+                row = _ScheduleRow(schedule, _began(past.get(name, MirrorHistory()), now))
                 self._plan(row, now)
                 row.running = self._left.pop(name, row.running)
             elif row.schedule != schedule:
                 row.schedule = schedule
                 row.hinted = row.hinted and schedule.accepts_hints
                 self._plan(row, now)
-            row.know_pause(past.get(name))
             rows[name] = row
         for name, row in self._rows.items():
             if name not in rows and row.running:
                 self._left[name] = row.running
         self._rows = rows
+        for name in rows:
+            self.record_external_pull(name, past.get(name, MirrorHistory()), now)
 
     def recompute(self, now: Now) -> None:
         """Compute all times again, after the wall clock was set."""
@@ -346,10 +343,24 @@ class Scheduler:
         ]
 
     def record_external_pull(self, mirror: str, past: MirrorHistory, now: Now) -> None:
-        """End the pause of a mirror that another process pulled since, if that did not fail."""
-        row, pulled = self._rows[mirror], _began(past, now).get(JobKind.PULL, -inf)
-        row.know_pause(past)
-        if past.has_failed or pulled <= row.began[JobKind.PULL]:
+        """Record a failed pull of another process, or of an earlier service, as one of ours.
+
+        A good one ends the pause after a failure.
+        """
+        row = self._rows[mirror]
+        if past.is_paused is not None:
+            row.is_paused = past.is_paused
+        is_known = past.has_failed is (JobKind.PULL in row.failures)
+        if past.pulled is None or is_known or JobKind.PULL in row.running:
+            return
+        pulled = _began(past, now)[JobKind.PULL]
+        if pulled < row.began.get(JobKind.PULL, -inf):
+            return
+        if past.has_failed:
+            wait = max(past.wait_until - past.pulled, 0.0)
+            failed = JobOutcome(status=JobStatus.FAILED, retry_after=wait)
+            job = MirrorJob(mirror=mirror, kind=JobKind.PULL)
+            self.record_end(job, failed, Now(past.pulled, pulled))
             return
         del row.failures[JobKind.PULL]
         row.began[JobKind.PULL], row.reason = pulled, PullReason.SCHEDULED
@@ -539,10 +550,9 @@ class Scheduler:
         if outcome.status is JobStatus.PREEMPTED:
             return now.steady
         if outcome.status is JobStatus.FAILED:
-            is_told = kind is JobKind.HAND_OVER
-            every = table.seconds if isinstance(table, Every) and not is_told else inf
-            longest = _LONGEST_HAND_OVER_PAUSE if is_told else LONGEST_PAUSE
-            pause = retry_pause(row.failures[kind], every, longest)
+            every = table.seconds if isinstance(table, Every) else inf
+            every = FIRST_PAUSE if kind is JobKind.HAND_OVER else every
+            pause = retry_pause(row.failures[kind], every)
             return now.steady + pause * self._dice.uniform(1.0 - _SPREAD, 1.0)
         if kind is JobKind.HAND_OVER:
             return row.due[kind]  # a new request in the meantime
@@ -556,8 +566,8 @@ class Scheduler:
         return 0 if row is None else row.failures.get(kind, 0)
 
 
-def _began(past: MirrorHistory | None, now: Now) -> dict[JobKind, float]:
-    known = {} if past is None else {JobKind.PULL: past.pulled, JobKind.AUDIT: past.audited}
+def _began(past: MirrorHistory, now: Now) -> dict[JobKind, float]:
+    known = {JobKind.PULL: past.pulled, JobKind.AUDIT: past.audited}
     return {
         kind: now.steady - max(now.wall - last, 0.0)
         for kind, last in known.items()

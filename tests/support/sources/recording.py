@@ -1,10 +1,11 @@
 """Resources to record in a catalogue, and what became of them."""
 
+from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 
 from resourcesync.catalogue.database import SourceCatalogue
-from resourcesync.model.digests import Digest
-from resourcesync.model.entries import Change, Link, Resource
+from resourcesync.model.digests import Digest, format_digests
+from resourcesync.model.entries import Change, Link, Resource, ResourceRun
 
 NOW = datetime(2026, 3, 1, 12, 0, 0, 250_000, tzinfo=UTC)
 
@@ -52,3 +53,14 @@ def record_first(catalogue: SourceCatalogue, *resources: Resource, now: datetime
 def changes(catalogue: SourceCatalogue, after: int = 0) -> list[tuple[int, Change]]:
     with catalogue.snapshot() as snapshot:
         return list(snapshot.changes(after))
+
+
+def run_of(resources: Sequence[Resource]) -> ResourceRun:
+    """Return resources as the run in which a scan records them."""
+    return ResourceRun(
+        uris=[resource.uri for resource in resources],
+        lastmods=[resource.lastmod for resource in resources],
+        lengths=[resource.length for resource in resources],
+        hashes=[format_digests(resource.digests) for resource in resources],
+        media_types=[resource.media_type for resource in resources],
+    )

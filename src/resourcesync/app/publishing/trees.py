@@ -1,5 +1,6 @@
 """Publication of a tree, with its catalogue."""
 
+import os
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
@@ -67,7 +68,7 @@ def publish_tree(
     state: Path | None = None,
 ) -> PublicationResult:
     """Publish a tree, or update what was published."""
-    if not _is_folder(root):
+    if not os.path.isdir(root):  # noqa: PTH112 - a name that is too long raises nothing
         raise ConfigurationError(f"{root} is not a folder", hint="name the folder to publish")
     asked = asked or PublishRequest()
     folders = _Folders(root, root if state is None else state)
@@ -279,13 +280,6 @@ def _catalogue(home: Path, clock: Clock, *, dry_run: bool) -> Iterator[SourceCat
             if catalogue.latest() is None and not dry_run:
                 catalogue.remove()  # it is empty: a refused first run leaves nothing
             raise
-
-
-def _is_folder(root: Path) -> bool:
-    try:
-        return root.is_dir()
-    except OSError:  # such as a name that is too long
-        return False
 
 
 def _check(folders: _Folders, chosen: Mapping[str, object]) -> None:

@@ -235,7 +235,6 @@ class _HubMessenger:
         self.use({})
 
     def use(self, settings: Mapping[str, FetchSettings]) -> None:
-        """Use the authorities, proxies and trusted origins of these mirrors from now on."""
         found = settings.items()
         self._routes = {name: MessageRoute(one.ca_file, one.proxies) for name, one in found}
         self._trusted = frozenset[str]().union(*(one.trusted_origins for _, one in found))

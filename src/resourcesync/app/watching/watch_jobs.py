@@ -49,6 +49,7 @@ def read_history(folder: Path) -> MirrorHistory:
         pulled=_earliest([past.pulled for past in pasts]),
         audited=_earliest([past.audited for past in pasts]),
         has_failed=any(past.has_failed for past in pasts),
+        wait_until=max((past.wait_until for past in pasts), default=0.0),
         is_paused=is_paused,
     )
 
@@ -81,10 +82,12 @@ def _read_mirror_history(folder: Path) -> MirrorHistory:
     failed = read_failed(last)
     is_cut = failed is not None and failed.is_stop
     is_cut |= own_folder.is_unfinished(folder) and not mirror_home.is_locked(folder)
+    ended = 0.0 if last is None else last.ended / SECOND
     return MirrorHistory(
-        pulled=None if is_cut or last is None else last.ended / SECOND,  # None: due at once
+        pulled=None if is_cut or last is None else ended,  # None: due at once
         audited=None if audited is None else audited / SECOND,
-        has_failed=last is not None and not last.mode,
+        has_failed=failed is not None,
+        wait_until=0.0 if failed is None else ended + failed.retry_after,
     )
 
 

@@ -14,6 +14,7 @@ from resourcesync.cli import options
 from resourcesync.cli.exit_codes import ExitCode
 from resourcesync.cli.options import SectionedCommand, option
 from resourcesync.cli.output import NORMAL, QUIET, CommandOutcome, Job, Screen, TextLine
+from resourcesync.errors import ResourceSyncError, next_step
 from resourcesync.model import formatting
 from resourcesync.settings.precedence import overlay
 
@@ -75,14 +76,20 @@ def _verdicts(
         configuration.check_name(target)
         folder, addresses = configuration.planned_folder(target), set[str]()
         if target in configuration:
-            configuration.check_present(target)
             mirror = configuration.mirror(target)
             settings, addresses = mirror.settings, {mirror.source}
         for each in app.mirror_home.each_mirror(folder):
-            app.mirror_home.is_set_present(each)
-            yield from app.diagnosis.check_folder(each)
-            if target not in configuration:
-                addresses.add(app.mirror_home.source_of(each))
+            try:
+                if target in configuration:
+                    configuration.check_present(target)
+                app.mirror_home.is_set_present(each)
+                yield from app.diagnosis.check_folder(each)
+                source = app.mirror_home.source_of(each)
+            except ResourceSyncError as error:
+                text, hint = error.cause, next_step(error)
+                yield app.diagnosis.CheckResult("mirror", "problem", text, hint)
+            else:
+                addresses |= set() if target in configuration else {source}
     for address in sorted(filter(None, addresses)):
         chosen = overlay(configured_mirrors.values_of(settings), way)
         network = configured_mirrors.network_of(chosen)

@@ -206,7 +206,6 @@ class _PullView:
         self._plan: Mapping[str, object] = {}
 
     def show(self, puller: Puller, target: PullTarget, report: Reporter) -> CommandOutcome:
-        """Pull a mirror, or those of its sets, and return the outcome."""
         self._words.since_moves = isinstance(target.options.since, timedelta)
         self._words.has_trash = bool(target.options.trash)
 

@@ -38,7 +38,7 @@ from resourcesync.cli.render.status import (
     status_table,
 )
 from resourcesync.destination.mirror_health import CheckedMirror, DiskSpace
-from resourcesync.destination.reports import FailedRun, MirrorState, MirrorStatus
+from resourcesync.destination.reports import LastingFailure, MirrorState, MirrorStatus
 from resourcesync.errors import ConfigurationError, ResourceSyncError, StorageError
 from resourcesync.settings.mirror import FreshnessSettings
 
@@ -144,7 +144,6 @@ class _StatusTarget(NamedTuple):
     configuration: MirrorConfiguration | None = None
 
     def status(self, read: Callable[[Path], MirrorStatus]) -> MirrorStatus:
-        """Return the mirror's status; a configured mirror without a pull is new."""
         if self.mirror is None:
             return read(self.folder)
         name, source = self.mirror.name, self.mirror.source
@@ -158,7 +157,7 @@ class _StatusTarget(NamedTuple):
         error = None if found.source == source else self.mirror.source_conflict()
         if error is None:
             return found
-        return replace(found, state=MirrorState.FAILING, failed_run=FailedRun.of(error))
+        return replace(found, state=MirrorState.FAILING, failed_run=LastingFailure.of(error))
 
 
 class StatusResult(NamedTuple):
@@ -212,11 +211,18 @@ def read_statuses(
 def _read_source(
     source: ConfiguredSource, check: StatusCheck, now: datetime
 ) -> "SourceStatus | Unreadable":
-    from resourcesync.app.source_status import read_status  # noqa: PLC0415 - not for mirrors
+    from resourcesync.app.source_status import SourceState, read_status  # noqa: PLC0415 - not for mirrors
 
     most = source.max_lag if check.limits.max_lag is None else check.limits.max_lag
     try:
-        return read_status(source.name, source.present_catalogue(), most, now)
+        catalogue = source.present_catalogue()
+        found = read_status(source.name, catalogue, most, now)
+        failed = app.mirror_home.read_only_failure(catalogue.parent)
+        return (
+            found
+            if failed is None
+            else replace(found, state=SourceState.FAILING, failed_run=failed)
+        )
     except (ResourceSyncError, OSError) as error:
         return _unreadable(source.name, Path(source.path), error, "source")
 

@@ -12,6 +12,7 @@ from resourcesync.destination.mirror_health import CheckedMirror, pending_of, pe
 from resourcesync.destination.reports import (
     FailedRun,
     Failing,
+    LastingFailure,
     MirrorState,
     MirrorStatus,
     report_fields,
@@ -259,21 +260,15 @@ def _why_failed(mirror: MirrorStatus) -> Iterator[str]:
     again = f"resourcesync pull {mirror.mirror}" if mirror.source and is_idle else ""
     other = f"resourcesync why {failed.code}" if failed.kind else again
     next_step = with_mirror(failed.hint, mirror.mirror) or other
-    if failed.code == mirror.outcome:
-        yield from _failed("pull", failed, mirror.last_run, next_step)
-    else:  # no pull has failed: the configuration file lets none begin
-        yield from (f"each pull fails: {failed.text}{_end(failed)}", f"next   {next_step}")
-
-
-def _end(failed: FailedRun) -> str:
-    code = exit_code_of_kind(failed.kind)
-    return "" if code is None else f"  exit {int(code)}"
+    yield from _failed("pull", failed, mirror.last_run, next_step)
 
 
 def _failed(noun: str, failed: FailedRun, at: datetime | None, next_step: str) -> Iterator[str]:
-    moment, end = "" if at is None else f" {formatting.moment(at)}", _end(failed)
-    how = f"was asked to stop{moment}" if failed.is_stop else f"failed{moment}: {failed.text}{end}"
-    yield f"the last {noun} {how}"
+    moment, code = "" if at is None else f" {formatting.moment(at)}", exit_code_of_kind(failed.kind)
+    text = failed.text if code is None else f"{failed.text}  exit {int(code)}"
+    how = f"was asked to stop{moment}" if failed.is_stop else f"failed{moment}: {text}"
+    is_lasting = isinstance(failed, LastingFailure)
+    yield f"each {noun} fails: {text}" if is_lasting else f"the last {noun} {how}"
     if next_step:
         yield f"next   {next_step}"
 

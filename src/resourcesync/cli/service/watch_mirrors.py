@@ -177,8 +177,9 @@ class WatchJobRunner:
     def _audit(self, mirror: WatchedMirror, cancel: CancelToken) -> tuple[JobOutcome, JobReport]:
         assert self._resolver is not None
         outcomes = list[CommandOutcome]()
-        network = self._resolver.configuration.network(mirror.target.name, {})
-        for folder in mirror_home.each_mirror(mirror.target.folder):
+        configuration, name = self._resolver.configuration, mirror.target.name
+        network = configuration.network(name, {})
+        for folder in mirror_home.each_mirror(configuration.pulled_folder(name)):
             found = mirror_at(folder, network).audit(
                 method=mirror.audit_method, rolling=mirror.rolling, stop=lambda: cancel.is_cancelled
             )

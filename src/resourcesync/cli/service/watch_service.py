@@ -38,8 +38,6 @@ _PARTS: Final = 3
 
 
 class _SignalFlags:
-    """The requests of signals: to stop, or to read the configuration again."""
-
     def __init__(self, wake: Callable[[], None]) -> None:
         self.stop = False
         self.reload = False
@@ -239,7 +237,6 @@ class _WatchService:
         self._looked = self._clock.monotonic()
 
     def finish(self) -> None:
-        """Stop all work cleanly, within the grace."""
         self._supervisor.notify(STOPPING=1)
         self.watch.finish(self._settings.service.grace)
 
@@ -271,14 +268,14 @@ class _WatchService:
             self._screen.problem(problem.about("mirror", mirror))
         if done.job.kind is JobKind.PULL:
             self._report_warnings(mirror, report.warnings)
+        if done.job.kind is JobKind.HAND_OVER and not (report.exit or report.fields.get("changes")):
+            return  # no program ran: there was no change to send, as after most pulls
         kind = done.job.kind.value.replace(" ", "-")
         fields = job_fields(done, report, now, done.next_due if isfinite(done.next_due) else None)
         planned = self._view.planned(mirror)
         if planned is not None and planned.is_paused:
             fields |= {"again": None, "paused": True}
         self._view.count(kind, fields, done.seconds)
-        if done.job.kind is JobKind.HAND_OVER and not (report.exit or report.fields.get("changes")):
-            return  # there was no change to send, as after most pulls
         for phase in report.phases:
             self._screen.report("phase", {**phase, "mirror": mirror})
         self._screen.report(f"watch.{kind}", fields)

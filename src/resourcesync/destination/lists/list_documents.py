@@ -81,7 +81,7 @@ class ListDocuments:
             if stream is None:
                 left[uri] = self._validators(uri)
             else:
-                yield _stored_document(uri, stream, served)
+                yield FetchedDocument(uri=uri, final_uri=uri, stream=stream, served=served)
 
         def leave(uri: str, error: errors.ResourceSyncError) -> None:
             del left[uri]
@@ -134,10 +134,6 @@ class ListDocuments:
         digest = next((each for each in usable(part.digests) if each.algorithm == _STORED), None)
         stored = self._open() if digest else None
         return stored.open(digest.value, at) if digest and stored else None
-
-
-def _stored_document(uri: str, stream: BinaryIO, served: int | None) -> FetchedDocument:
-    return FetchedDocument(uri=uri, final_uri=uri, stream=stream, served=served)
 
 
 MAX_PARTS: Final = 50_000

@@ -69,7 +69,6 @@ class ListSnapshot(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def _digest_of(fetched: FetchedDocument) -> str:
-    """Return the SHA-256 of a document."""
     fetched.stream.seek(0)
     return hashlib.file_digest(fetched.stream, "sha256").hexdigest()  # type: ignore[arg-type]  # a file
 
@@ -400,7 +399,6 @@ class ResourceListReader:
 
     def _refuser(self, spool: ExternalSorter[ListedEntry]) -> Callable[[RefusedEntry], None]:
         def refuse(entry: RefusedEntry) -> None:
-            """Count a refused entry, and retain the copy of its URI."""
             self._selection.refuse(entry)
             row = self._selection.retained_row(entry.uri)
             if row is not None:

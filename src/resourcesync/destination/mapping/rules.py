@@ -142,6 +142,5 @@ class _RuleSide:
         return found
 
     def fill(self, found: Mapping[str, str]) -> str:
-        """Return this side with values for the names."""
         pairs = zip(self._names, self._after, strict=True)
         return self._begin + "".join(found[name] + after for name, after in pairs)

@@ -78,7 +78,6 @@ class _Output(BytesIO):
         return self._taken + super().seek(offset - self._taken, whence)
 
     def take(self) -> bytes:
-        """Return the bytes since the last call; they are final."""
         data = self.getvalue()
         super().seek(0)
         self.truncate()
