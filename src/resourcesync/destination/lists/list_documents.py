@@ -86,7 +86,8 @@ class ListDocuments:
         def leave(uri: str, error: errors.ResourceSyncError) -> None:
             del left[uri]
             if stream := self._proven(parts[uri], moment):
-                unserved.append(_stored_document(uri, stream, served))
+                found = FetchedDocument(uri=uri, final_uri=uri, stream=stream, served=served)
+                unserved.append(found)
             else:
                 on_missing(uri, error)
 
