@@ -112,7 +112,7 @@ class Repair:
         return pulled
 
     def _foresee_undeleted(self, pulled: SyncOutcome, extra: set[str]) -> None:
-        pulled.retained_count, foreseen = 0 if extra else None, pulled.deletions
+        pulled.retained_count, foreseen = 0, pulled.deletions  # which stay shows the repair itself
         memory, tasks = self._pull.sync_state, self._pull.state.pending(PendingTask.DELETE)
         foreseen.failures += [
             Failing(uri=task.loc, code=LOCAL_CHANGE, reason=EDITED_REASON)
