@@ -43,6 +43,17 @@ def sync_folder(folder: int) -> None:
             raise
 
 
+def is_present(path: Path | str) -> bool:
+    """True if something is at a path; an error where that cannot be seen.
+
+    ``Path.exists`` of Python 3.14 says no then, as ``os.path.lexists`` always did.
+    """
+    with suppress(FileNotFoundError, NotADirectoryError):
+        os.stat(path)  # noqa: PTH116 - a text may be given
+        return True
+    return False
+
+
 def make_folder(path: Path, mode: int = 0o777) -> None:
     """Make a folder durably, with those above it; an existing one is no error."""
     missing = list(takewhile(lambda folder: not folder.exists(), (path, *path.parents)))

@@ -15,7 +15,7 @@ from urllib.parse import quote
 import msgspec
 
 from resourcesync import errors
-from resourcesync.own_files import check_database, is_read_only, make_folder, sync_name
+from resourcesync.own_files import check_database, is_present, is_read_only, make_folder, sync_name
 
 Connection = sqlite3.Connection
 """A connection to a SQLite file."""
@@ -358,7 +358,7 @@ def _connect(
     if path:
         _check_place(path)
     if read_only and not immutable:  # can nobody write it, or make a file beside it?
-        immutable = is_read_only(Path(path)) and not os.path.lexists(f"{path}-wal")
+        immutable = is_read_only(Path(path)) and not is_present(f"{path}-wal")
     more = "&immutable=1" if immutable else ""
     return sqlite3.connect(
         f"file://{quote(os.fsencode(Path(path).absolute()))}?mode=ro{more}" if read_only else path,
@@ -391,7 +391,7 @@ def open_reader(path: Path, kind: SqliteFormat) -> Connection:
     try:
         return _open_query_connection(path, kind, immutable=False)
     except sqlite3.OperationalError:
-        if path.with_name(path.name + "-wal").exists():
+        if is_present(f"{path}-wal"):
             raise
     return _open_query_connection(path, kind, immutable=True)
 

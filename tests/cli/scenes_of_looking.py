@@ -105,32 +105,6 @@ def explore_3(at: Scene) -> None:
 
 
 @scene
-def explore_dumps(at: Scene) -> None:
-    moment = 'at="2026-01-01T00:00:00Z"'
-    url = at.source.url
-    pointers = [at.source.pointer("/dump.xml", "resourcedump")]
-    at.source.put_document("/capabilitylist.xml", '<rs:md capability="capabilitylist"/>', pointers)
-    packages = [
-        f"<url><loc>{url}/{name}.zip</loc>"
-        f'<rs:md type="application/zip" length="{length}" {moment}/>{link}</url>'
-        for name, length, link in (
-            ("one", 2_000, f'<rs:ln rel="contents" href="{url}/one.xml"/>'),
-            ("two", 1_000, ""),
-        )
-    ]
-    at.source.put_document("/dump.xml", f'<rs:md capability="resourcedump" {moment}/>', packages)
-    entries = [
-        f'<url><loc>{url}/{name}</loc><rs:md path="/{name}" length="5" type="text/plain"/></url>'
-        for name in "abc"
-    ]
-    head = f'<rs:md capability="resourcedump-manifest" {moment}/>'
-    at.source.put_document("/one.xml", head, entries)
-    at.source.asked.clear()
-    at.run(f"resourcesync explore {url}")
-    at.requests()
-
-
-@scene
 def validate_rules_and_samples(at: Scene) -> None:
     name = write("changelist.xml", CHANGES)
     at.run(f"resourcesync validate {name} --ignore RS101 --ignore CH05,RS9")

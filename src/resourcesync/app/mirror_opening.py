@@ -261,7 +261,6 @@ def _local_dependencies(folder: Path, mirror: MirrorFolder, *, in_folder: bool) 
 
 
 def _is_distinct(folder: Path, state: SqliteMirrorState) -> bool:
-    """True if all names are distinct in a file system; a mirror with chosen names knows them."""
     if SyncState(state).identity is not None:
         return True
     found = probe_file_system(folder / OWN_FOLDER / "tmp")

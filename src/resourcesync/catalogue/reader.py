@@ -12,6 +12,7 @@ from resourcesync.catalogue.schema import CATALOGUE_FORMAT
 from resourcesync.catalogue.versions import NEWEST, OF_RESOURCE, ONE, ResourceVersion, version_of
 from resourcesync.errors import StateError, StorageError
 from resourcesync.model.entries import Link
+from resourcesync.own_files import is_present
 from resourcesync.sqlite_file import Connection, SqliteErrors, note_of, open_reader, open_snapshot
 
 _ENTRY: Final = "SELECT hash, fingerprint, more FROM resource WHERE uri = ?"
@@ -97,7 +98,7 @@ def uris(path: Path) -> Iterator[str]:
 
 def read_note(path: Path, key: str) -> str | None:
     """Return a note of the catalogue in a file; ``None`` when there is no such note, or no file."""
-    if not path.exists():
+    if not is_present(path):
         return None
     if not os.access(path, os.R_OK):
         raise StorageError(f"cannot read {path}", hint="run as the user who publishes")
@@ -106,7 +107,7 @@ def read_note(path: Path, key: str) -> str | None:
     except StateError:
         raise
     except StorageError:
-        if path.with_name(path.name + "-wal").exists():
+        if is_present(f"{path}-wal"):
             raise
     # A place that is not writable: no process changes the file either.
     return _read_note(path, key, immutable=True)

@@ -168,7 +168,6 @@ def _written(folder: int, temporary: str, stream: BinaryIO, sha256: str, length:
 
 
 def _copied(descriptor: int, stream: BinaryIO, length: int) -> str:
-    """Copy a stream, or share its blocks; return the sha-256 of the result, if the length fits."""
     running, count, is_cloned = hashlib.sha256(), 0, _cloned(descriptor, stream)
     while count <= length:
         chunk = os.read(descriptor, _CHUNK) if is_cloned else stream.read(_CHUNK)

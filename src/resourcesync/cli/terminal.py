@@ -158,7 +158,6 @@ class TextEncoder:
                     self._collect_failure(line, fields)
 
     def _collect_failure(self, line: output.TextLine, fields: Mapping[str, object]) -> None:
-        """Store a failure for the end: with ``-q`` only a failed run shows it."""
         self._failures += 1
         if self._failures <= _MAX_FAILURES and line.level > self._level:
             of = f"{fields['mirror']}  " if "mirror" in fields else ""

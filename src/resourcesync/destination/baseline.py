@@ -316,7 +316,6 @@ class Baseline:
     def _assess(
         self, snapshot: ListSnapshot, history: ChangeHistory | None
     ) -> tuple[planner.Absence, int]:
-        """Determine the moment up to which the lists report, and what absence from them means."""
         self._through, reaches = self._coverage(snapshot, history)
         self._has_gap = not reaches
         absence, absent_at = self._absence(snapshot, history, self._through, reaches=reaches)

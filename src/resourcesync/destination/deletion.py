@@ -87,7 +87,6 @@ def delete_pending(
 
 
 def _complete_deletions_without_copy(state: SqliteMirrorState) -> None:
-    """Complete the pending deletions that have no copy: they would count as held."""
     count = state.pending_counts().of_task(PendingTask.DELETE)
     if count == state.pending_with_copy(PendingTask.DELETE):
         return

@@ -51,7 +51,6 @@ class Validator:
                 yield event
 
     def _judge_any(self, target: str) -> Iterator[results.ValidationEvent]:
-        """Check a target; in a folder that is not a published tree, each document by itself."""
         try:
             yield from self._judge(target)
         except ResourceMissingError:

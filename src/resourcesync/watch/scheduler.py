@@ -576,7 +576,6 @@ def _began(past: MirrorHistory, now: Now) -> dict[JobKind, float]:
 
 
 def _begin_moment(row: _ScheduleRow, kind: JobKind, due: float) -> float:
-    """Return the time to start something; hints, pauses and requests of operators included."""
     if kind is JobKind.HAND_OVER:
         return due
     if kind is JobKind.PULL and row.hinted:

@@ -141,7 +141,6 @@ class Hub:
         return TextResponse(status=202, text="The request will be verified.")
 
     def _is_full(self, mode: str) -> bool:
-        """True if no more requests of this mode are accepted; there is more room to unsubscribe."""
         rules, waiting = self._rules(), self._store.count_intents()
         if mode == HubMode.UNSUBSCRIBE:
             return waiting >= 2 * rules.most_intents

@@ -13,7 +13,7 @@ from resourcesync.adapters.folder_documents import FolderDocuments
 from resourcesync.app import mirror_stores
 from resourcesync.app.mirror_home import Home
 from resourcesync.errors import DiskFullError, StorageError
-from resourcesync.own_files import make_folder, sync_folder
+from resourcesync.own_files import is_present, make_folder, sync_folder
 from resourcesync.ports.documents import DocumentStore
 from resourcesync.push_state.stores import FileHub
 from resourcesync_oai import repository_state as oai
@@ -220,3 +220,11 @@ def test_a_file_system_that_cannot_sync_a_folder_is_used_all_the_same(
     number = 5
     with pytest.raises(OSError, match="Input/output"):
         sync_folder(0)
+
+
+def test_what_cannot_be_looked_at_is_not_called_absent(tmp_path: Path) -> None:
+    (tmp_path / "loop").symlink_to("loop")
+
+    assert [*map(is_present, (tmp_path, tmp_path / "none" / "file"))] == [True, False]
+    with pytest.raises(OSError, match="symbolic links"):
+        is_present(tmp_path / "loop")

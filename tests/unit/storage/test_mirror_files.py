@@ -8,6 +8,7 @@ import signal
 import socket
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import partial
 from itertools import count
 from pathlib import Path
 from typing import Any
@@ -344,6 +345,7 @@ def test_a_disk_error_at_each_look_at_the_log_of_the_state_is_a_storage_error(
         return stat(path, **options)
 
     monkeypatch.setattr(os, "stat", failing)
+    monkeypatch.setattr(os, "lstat", partial(failing, follow_symlinks=False))  # Path, from 3.14
 
     with pytest.raises(StorageError, match="Input/output error"):
         MirrorFolder(tmp_path / "mirror", SystemClock())

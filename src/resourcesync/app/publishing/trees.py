@@ -19,6 +19,7 @@ from resourcesync.app.publishing.mending import publish_mended
 from resourcesync.app.shared_description import SharedDescription
 from resourcesync.catalogue.database import SourceCatalogue
 from resourcesync.errors import ConfigurationError, OutOfScopeError, quoted
+from resourcesync.own_files import is_present
 from resourcesync.ports import Clock
 from resourcesync.ports.documents import DocumentStore
 from resourcesync.ports.originals import Omission, Originals
@@ -272,7 +273,7 @@ def _open_versions(folders: _Folders, source: OpenSource) -> TreeVersions:
 @contextmanager
 def _catalogue(home: Path, clock: Clock, *, dry_run: bool) -> Iterator[SourceCatalogue]:
     path = home / CATALOGUE
-    place = None if dry_run and not path.exists() else path
+    place = None if dry_run and not is_present(path) else path
     with SourceCatalogue(place, clock, dry_run=dry_run) as catalogue:
         try:
             yield catalogue

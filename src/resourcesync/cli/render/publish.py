@@ -74,7 +74,6 @@ def _warnings(done: "PublicationResult") -> Iterator[Mapping[str, object]]:
 
 
 def _follow(settings: "PublicationSettings") -> str:
-    """Return the command that follows a move; of a set in a site, by the site's address."""
     pull, site = "resourcesync pull MIRROR --moved", settings.site_uri
     if not site:
         return f"{pull} {settings.url}"
@@ -207,7 +206,6 @@ def _version_lines(done: "PublicationResult") -> list[TextLine]:
 
 
 def _next_steps(done: "PublicationResult", *, has_files: bool, mirror: str) -> Iterator[TextLine]:
-    """Yield the next steps after the first publication; documents in a store need no upload."""
     url, settings = done.settings.url, done.settings
     base = url if url.endswith("/") else f"{url}/"
     step = "as usual" if has_files else f"the files in {_document_folder(done)}"

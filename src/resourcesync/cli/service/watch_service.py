@@ -125,7 +125,6 @@ class _WatchService:
             yield
 
     def _operate(self, action: str, name: str, number: int) -> bool:
-        """Pull, pause or resume a mirror, or release its held deletions; False if there is none."""
         watched = self._view.watched_name(name)
         if watched and action == "release":
             self._release(watched, name, number)

@@ -357,7 +357,6 @@ class ChangeListScan:
 
     @contextmanager
     def _reopened(self) -> Iterator[Iterator[Change]]:
-        """Read the list from its start; then it is read on where it was."""
         stream = self._fetched.stream
         place = stream.tell()
         yield changes_of(self._fetched.open())
