@@ -17,7 +17,6 @@ import pytest
 import slipcover
 from slipcover.importer import FileMatcher, ImportManager
 
-VARIABLE: Final = "TESTS_COVERAGE"
 _LINES: Final = "line_coverage"
 
 
@@ -85,11 +84,10 @@ class _Reported:
         self._reporter.write(text)
 
 
-def plugin() -> LineCoverage | None:
-    """Return the plug-in, if it is wanted; it sees what is imported from now on."""
-    wanted = os.environ.get(VARIABLE, "")
-    if not wanted:
-        return None
+def plugin() -> LineCoverage:
+    """Return the plug-in; it sees what is imported from now on."""
     settings = tomllib.loads(Path("pyproject.toml").read_text("utf-8"))["tool"]["slipcover"]
     is_worker = "PYTEST_XDIST_WORKER" in os.environ
-    return LineCoverage(settings, is_worker=is_worker, is_shown=wanted == "show")
+    return LineCoverage(
+        settings, is_worker=is_worker, is_shown=os.environ["TESTS_COVERAGE"] == "show"
+    )
