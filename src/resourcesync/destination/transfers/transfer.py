@@ -343,6 +343,10 @@ class ResourceTransfer:
                 attempt.after_failure(wrong[0], describe_mismatch(wrong), mismatch=True, tries=1)
             )
             return
+        if planner.has_unlisted_bytes(fetch.listed, fetch.before):
+            staged.discard()
+            self._commit_batch.add_unchanged(fetch)
+            return
         if planner.has_old_bytes(fetch.listed, fetch.before, found):
             staged.discard()
             self._fail(fetch, pending_tasks.OLD_ANSWER, pending_tasks.OLD_ANSWER_REASON, 1)
