@@ -74,7 +74,6 @@ def plant_pipe(path: Path) -> None:
 
 
 def plant_link(path: Path) -> object:
-    """Move what is at a path elsewhere, and return what is there."""
     shutil.move(path, "elsewhere")
     path.symlink_to(Path("elsewhere").absolute())
     return content(Path("elsewhere")), Path("elsewhere").stat().st_mtime_ns

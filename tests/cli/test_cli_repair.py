@@ -49,25 +49,33 @@ def test_a_repair_names_the_damage_that_only_a_later_audit_found(spoilt: str, sa
     assert step == "  next   run it again: resourcesync pull museum"
 
 
-@pytest.mark.parametrize("way", ["pull museum --include /objects/000* --prune", "repair --delete"])
-def test_status_and_repair_name_the_command_that_releases_what_was_held(
-    way: str, museum: str, source: TinySource, said: Said
+@pytest.mark.parametrize(
+    ("ways", "left"),
+    [
+        (["pull museum --include /objects/000* --prune"], 10),
+        (["repair museum --delete"], 10),
+        (["pull museum --exclude /objects/0009.txt --prune", "repair museum --delete"], 9),
+    ],
+)
+def test_every_command_names_the_one_that_releases_what_was_held(
+    ways: list[str], left: int, museum: str, source: TinySource, said: Said
 ) -> None:
-    if way.startswith("repair"):
+    if "repair" in ways[-1]:
         source.offer(dict(list(FILES.items())[:10]), at=LATER)
         assert run(["pull", museum, "--max-delete", "50%"]) == 0
         assert run(["trash", "restore", museum, "--all"]) == 0
-        way = f"repair {museum} --delete"
-    assert run([*way.split(), "--max-delete", "1"]) == 7
+    for way in ways:
+        assert run([*way.split(), "--max-delete", "0"]) == 7
     said.readouterr()
     run(["status", museum])
-    assert run(["repair", museum]) == 7
-    named, same = re.findall("if this is intended: resourcesync (.+)", said.readouterr().out)
+    for more in ("-n", "", "--delete --max-delete 0 -n", "--delete --max-delete 0"):
+        assert run(["repair", museum, *more.split()]) == 7
+    first, *others = re.findall("if this is intended: resourcesync (.+)", said.readouterr().out)
 
-    assert named == same
-    assert run(named.split()) == 0
+    assert others == [first] * 4
+    assert run(first.split()) == 0
 
-    assert len(list(Path(museum, "objects").iterdir())) == 10
+    assert len(list(Path(museum, "objects").iterdir())) == left
 
 
 @pytest.fixture

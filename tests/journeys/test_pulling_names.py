@@ -183,7 +183,6 @@ class Replica:
         self._position: ChangeLogPosition | None = None
 
     def follow(self, world: World[PublishedSource]) -> dict[str, str]:
-        """Apply what is new, and return what the mirror has."""
         with world.destination() as destination:
             state = destination.read_only_session().state
             reader = ChangeLogReader(state=state, position=self._position)

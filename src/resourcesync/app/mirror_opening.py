@@ -275,7 +275,6 @@ def _free_bytes(folder: Path | None) -> int | None:
 
 
 def _with_stored_origins(network: Network, memory: SyncState) -> Network:
-    """Allow the origins that were allowed last, where none is given now, as for filters."""
     known = memory.filters
     if network.allow_origins or known is None:
         return network

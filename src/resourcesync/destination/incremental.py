@@ -406,7 +406,6 @@ class Incremental:
 
 
 def _as_undated(row: planner.ListedEntry) -> planner.ListedEntry:
-    """Return a row of lists that may be an old copy: a deletion without a time is unsure."""
     is_unsure = row.change == ChangeKind.DELETED and row.lastmod is None
     return row._replace(undated=True) if is_unsure else row
 

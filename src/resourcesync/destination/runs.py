@@ -191,7 +191,7 @@ def build_report(
         failed=failed,
         reasons=dict(reasons),
         held=held,
-        held_of=deletions.held_of if held else 0,
+        held_of=(deletions.held_of or memory.held_of or 0) if held else 0,
         retained=_retained_counts(pulled, state, counts, memory, edited),
         fetched=_fetched_counts(pulled),
         evidence=memory.evidence(resources, tally.by_request),

@@ -86,7 +86,6 @@ def _not_in_sync(report: AuditReport, mirror: Path) -> Iterator[TextLine]:
 
 
 def _remarks(report: AuditReport, mirror: Path) -> Iterator[TextLine]:
-    """Yield what is no fault: what the Source does not deliver, retained and foreign files."""
     counts = {
         "listed but absent at the Source (404, 410)": report.absent,
         "skipped (robots.txt, or a redirect to another site)": report.skipped,

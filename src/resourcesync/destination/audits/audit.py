@@ -330,7 +330,6 @@ class Audit:
                 self._count_accurate(copy, row)
 
     def _is_to_be_fetched(self, copy: Copy) -> bool:
-        """True if a pull could not fetch what is listed now, so that the copy may be outdated."""
         waiting = self._pull.state.pending_of(copy.uri)
         is_due = waiting is not None and waiting.task == PendingTask.FETCH
         return is_due and not self._is_served and not self._unavailable_code(copy.uri)

@@ -291,7 +291,6 @@ def _escape_for_portable(name: str) -> str:
 
 
 def _escape_first(name: str) -> str:
-    """Escape the first character; a letter of another script stays as in the URI."""
     first = f"!{ord(name[0]):02x}" if name[0].isascii() else quote(name[0])
     return first + name[1:]
 

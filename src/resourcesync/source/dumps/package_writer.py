@@ -169,7 +169,6 @@ class Packager:
         requested: Sequence[ManifestEntry],
         entries: Sequence[ManifestEntry],
     ) -> PublishedPackage:
-        """Record the resources that differ from the request; such a package is replaced soon."""
         found = {entry.uri: content_of(entry) for entry in entries}
         for entry in requested:
             was, now = content_of(entry), found.get(entry.uri)
