@@ -21,7 +21,6 @@ class MonitoredSource(TinySource):
     def tell(
         self, *, monitor: str = "/changelist.xml", valid: str = FIRST, changes: bool = True
     ) -> None:
-        """Offer both lists; the one change is of ``/a.txt``."""
         link = f'<rs:ln rel="monitor" href="{self.url}{monitor}" {TERMS} dcterms:valid="{valid}"/>'
         about = '<rs:md capability="resourcelist"/>'
         listed = f"<url><loc>{self.url}/resourcelist.xml</loc>{about}{link}</url>"

@@ -29,7 +29,7 @@ from resourcesync.destination.sync_state import SyncState
 from resourcesync.destination.transfers.verification import inspected_copy
 from resourcesync.discovery.known_addresses import present_uri
 from resourcesync.mirror_state.database import SqliteMirrorState
-from resourcesync.mirror_state.rows import ALTERED, Copy, Fixity, PendingCounts, PendingTask, RunRow
+from resourcesync.mirror_state.rows import Copy, Fixity, PendingCounts, PendingTask, RunRow
 from resourcesync.model.timestamps import to_microseconds
 
 
@@ -330,7 +330,7 @@ class RecordedPlan:
         is_moved = known.is_unknown or known.is_marked_by_audit
         if is_moved or (is_kept and self._is_audited):
             return False
-        return inspected_copy(known, look).signature == ALTERED
+        return inspected_copy(known, look).signature == EDITED
 
     def _was_absent(self, uri: str) -> bool:
         task = self._pull.state.pending_of(uri)
