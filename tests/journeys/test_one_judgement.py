@@ -282,17 +282,24 @@ def test_a_copy_that_an_audit_found_altered_or_missing_counts_as_proven_nowhere(
 def test_a_changed_file_that_a_deletion_left_is_known_as_changed_until_it_is_fetched_again(
     mode: str, world: World[PublishedSource]
 ) -> None:
+    kept = world.folder / "objects/0003.html"
     world.pull()
     world.source.remove("objects/0003.html")
     world.source.publish()
-    (world.folder / "objects/0003.html").write_text("mine")
+    kept.write_text("mine")
     assert [world.pull(mode=mode).retained.edited for mode in ("auto", "baseline")] == [1, 1]
 
     report = world.pull(delete="never", mode=mode)
     assert (report.state, report.retained.damaged) == (MirrorState.BEHIND, 1)
+    kept.write_text("content of 3")
+    for dry_run in (True, False):
+        report = world.pull(mode=mode, dry_run=dry_run)
+        assert (report.state, report.retained.unlisted) == (MirrorState.IN_SYNC, 1)
+    assert world.status().state is MirrorState.IN_SYNC
+    kept.write_text("mine")
     assert world.pull(delete="auto", mode=mode, dry_run=True).retained.edited == 1
     assert world.pull(delete="auto", mode=mode).retained.edited == 1
-    assert (world.folder / "objects/0003.html").read_text() == "mine"
+    assert kept.read_text() == "mine"
     world.source.put("objects/0003.html", "content of 3")
     world.source.publish()
     assert world.pull().updated == 1

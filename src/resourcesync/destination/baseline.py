@@ -257,7 +257,6 @@ class Baseline:
         )
 
     def _assign_paths(self, lists: _ListsRead, created: int) -> None:
-        """Assign paths to new resources; the decisions are made again if that changes others."""
         assignment = self._pull.path_assignment
         if self._pull.sync_state.relocated_uris or created >= _MAX_NEW:
             is_changed = assignment.assign_all(self._rows_of(lists))
@@ -282,7 +281,6 @@ class Baseline:
             store_entry_links(pull.state, rows, generation=pull.generation, now=pull.now, anew=True)
 
     def _keep_few(self, decisions: Iterator[planner.Decision]) -> Iterator[list[planner.Decision]]:
-        """Yield the decisions in groups; keep those that are to be acted on, if they are few."""
         kept: list[planner.Decision] = []
         while group := list(islice(decisions, _CHUNK)):
             if len(kept) <= _MAX_KEPT:

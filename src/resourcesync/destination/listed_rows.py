@@ -225,7 +225,6 @@ def deduplicated_rows(sorters: Sequence[ExternalSorter[ListedEntry]]) -> Iterato
 
 
 def _with_age(row: ListedEntry) -> ListedEntry:
-    """Return a row; marked if only a change names it that is dated before the Resource List."""
     if row.is_older and not row.rivals and row.change in _PRESENT:
         return row._replace(change=UNLISTED, is_older=False)
     return row

@@ -119,7 +119,6 @@ def _cost(report: AuditReport) -> str:
 
 
 def _next_command(report: AuditReport, mirror: Path) -> str:
-    """Return the command that helps most; a repair needs copies that are missing or different."""
     is_complete = report.present == report.accurate == report.listed
     if is_complete and report.held:
         return f"decide on the held deletions: resourcesync status {mirror}"

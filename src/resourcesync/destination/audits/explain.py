@@ -56,7 +56,7 @@ class ResourceVerdict(StrEnum):
     FILTERED = "it does not match the mirror's filters"
     UNKNOWN = "the Source does not list it, and it was never in the mirror"
     UNASKED = "it is not in the mirror, and the Source was not checked"
-    SOUND_AGAIN = "an audit found the file changed; now it is as it was fetched"
+    SOUND_AGAIN = "the file was found changed; now it is as it was fetched"
     FOREIGN = "the file did not come from the Source; resourcesync does not touch it"
     OWN = "it belongs to the mirror itself"
 

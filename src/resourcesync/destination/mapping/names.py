@@ -107,7 +107,6 @@ class NameMapping(msgspec.Struct, frozen=True, kw_only=True, dict=True):
 
     @cached_property
     def _folders(self) -> dict[str, str]:
-        """Cache of folders, by the URI up to its last slash; bounded."""
         return {}
 
     @cached_property
@@ -128,7 +127,6 @@ class NameMapping(msgspec.Struct, frozen=True, kw_only=True, dict=True):
         return self._plain(head, leaf) or self._natural_path(normalise(uri))
 
     def _plain(self, head: str, leaf: str) -> str:
-        """Return the path of a URI that equals its tail, folder included; else empty."""
         folder = self._folders.get(head)
         if folder is None:
             folder = self._folder_of(head)
