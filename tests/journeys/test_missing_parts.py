@@ -1,5 +1,8 @@
 """A part of a list that cannot be read: the others are followed, and nothing is taken for gone."""
 
+import os
+import re
+import resource
 from pathlib import Path
 from typing import Any
 
@@ -133,13 +136,21 @@ def test_a_mirror_that_was_in_sync_loses_nothing_by_a_missing_part(
     assert source.in_sync()
 
 
-def test_a_lost_part_whose_stored_bytes_the_index_proves_is_read_by_pulls_and_audits_alike(
-    source: World[PublishedSource],
+def test_lost_parts_whose_stored_bytes_the_index_proves_are_read_by_pulls_and_audits_alike(
+    tmp_path: Path, request: pytest.FixtureRequest
 ) -> None:
+    source = World(tmp_path / "mirror", PublishedSource(max_entries=1))
+    for number in range(100):
+        source.source.put(f"{number}.txt", f"{number}")
+    source.source.publish()
     source.pull()
     body = source.source.honest(BASE + "resourcesync/resourcelist.xml").body.decode()
-    lost = body.partition("<sitemap><loc>")[2].partition("</loc>")[0]
-    source.network.answers[lost] = Answer(status=404)
+    for lost in re.findall("<sitemap><loc>(.+?)</loc>", body):
+        source.network.answers[lost] = Answer(status=404)
+    limits = resource.getrlimit(resource.RLIMIT_NOFILE)
+    request.addfinalizer(lambda: resource.setrlimit(resource.RLIMIT_NOFILE, limits))
+    os.close(lowest := os.dup(0))
+    resource.setrlimit(resource.RLIMIT_NOFILE, (lowest + 50, limits[1]))
 
     assert {source.pull(mode=each).state for each in ("baseline", "auto")} == {MirrorState.IN_SYNC}
     assert source.audit().in_sync
