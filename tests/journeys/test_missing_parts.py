@@ -19,6 +19,7 @@ from tests.support.worlds.site_maps import index, urlset
 from tests.support.worlds.world import World
 
 SITEMAP = BASE + "sitemap.xml"
+ROBOTS = BASE + "robots.txt"
 PARTS = (BASE + "sm-1.xml", BASE + "sm-2.xml", BASE + "sm-3.xml")
 ANEW = Filters(exclude=("*.none",))
 UNREADABLE: dict[str, Answer | Exception] = {
@@ -38,7 +39,10 @@ UNREADABLE: dict[str, Answer | Exception] = {
 def site(tmp_path: Path) -> World[PublishedSource]:
     """A site whose sitemap has three parts, each with two pages."""
     world = World(tmp_path / "mirror")
-    world.network.answers[SITEMAP] = Answer(body=index(*PARTS))
+    robots = f"Sitemap: {SITEMAP}\nSitemap: {BASE}other.xml\n"
+    world.network.answers[ROBOTS] = Answer(body=robots.encode())
+    for uri in (SITEMAP, BASE + "other.xml"):
+        world.network.answers[uri] = Answer(body=index(*PARTS))
     for number, part in enumerate(PARTS, 1):
         names = [f"{number}/a.html", f"{number}/b.html"]
         for name in names:
@@ -67,15 +71,16 @@ def refused(world: World[PublishedSource]) -> list[object]:
     return [fields["uri"] for fields in world.told("item") if fields["action"] == "refuse"]
 
 
+@pytest.mark.parametrize("address", [SITEMAP, ROBOTS])
 @pytest.mark.parametrize("answer", UNREADABLE.values(), ids=UNREADABLE)
 def test_the_other_parts_of_a_sitemap_are_mirrored(
-    site: World[PublishedSource], answer: Answer | Exception
+    site: World[PublishedSource], answer: Answer | Exception, address: str
 ) -> None:
     whole = site.network.answers[PARTS[2]]
     site.network.answers[PARTS[2]] = answer
 
     for created in (4, 0):
-        report = site.pull(SITEMAP)
+        report = site.pull(address)
 
         assert report.created - created in (0, 1)  # what stands before a fault is listed
         found = (report.faults.unread, report.listed.refused, report.state)
@@ -83,7 +88,7 @@ def test_the_other_parts_of_a_sitemap_are_mirrored(
         assert refused(site) == [PARTS[2]]
     site.network.answers[PARTS[2]] = whole
 
-    report = site.pull(SITEMAP)
+    report = site.pull(address)
 
     counts = (report.faults.unread, report.listed.refused, report.state)
     assert counts == (0, 0, MirrorState.IN_SYNC)

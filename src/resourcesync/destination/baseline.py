@@ -92,7 +92,6 @@ class Baseline:
             proves_absence=absence is planner.Absence.DELETED,
             absent_at=absent_at,
             linked=linked,
-            unread_parts=snapshot.unread_parts,
             was_read=self._pull.was_read(snapshot.at, history),
         )
 
@@ -252,7 +251,7 @@ class Baseline:
             filtered_count=counts.filtered if dry_run else None,
             selected_count=plan.same + plan.create + plan.update + counts.postponed,
             refused_count=self._pull.selection.refusals.count,
-            unread_parts=lists.snapshot.unread_parts,
+            unread_parts=len(self._pull.selection.refusals.unread),
             is_written=not dry_run,
         )
 
@@ -327,7 +326,8 @@ class Baseline:
 
     def _decide_policy(self, snapshot: ListSnapshot, history: ChangeHistory | None) -> None:
         absence, absent_at = self._assess(snapshot, history)
-        if refused := self._pull.selection.refusals.count - snapshot.unread_parts:
+        refusals = self._pull.selection.refusals
+        if refused := refusals.count - len(refusals.unread):
             self._pull.warn_not_understood(refused)
         if snapshot.outdated_parts:
             self._pull.warn("old-part", pull_session.OLD_PART)

@@ -205,7 +205,6 @@ class ListedRows(msgspec.Struct, frozen=True, kw_only=True):
     has_gap: bool = False
     absent_at: int = 0
     linked: ExternalSorter[ListedEntry] | None = None
-    unread_parts: int = 0
     was_read: bool = False
 
     def rows(self) -> Iterator[ListedEntry]:

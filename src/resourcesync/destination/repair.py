@@ -94,7 +94,7 @@ class Repair:
             plan=plan,
             deletions=foreseen,
             refused_count=self._pull.selection.refusals.count,
-            unread_parts=listed.unread_parts,
+            unread_parts=len(self._pull.selection.refusals.unread),
         )
         if self._pull.options.dry_run:
             pulled.retained_count = 0  # which stay shows the repair itself
