@@ -229,7 +229,6 @@ class Baseline:
         return pulled
 
     def _has_stable_absence(self, lists: _ListsRead) -> bool:
-        """True if copies wait for a second reading of a list, and this one proves as much."""
         if self._policy.absence is not planner.Absence.TWICE:
             return False
         reasons = (getattr(decision, "reason", "") for decision in self._decisions(lists))
@@ -391,7 +390,6 @@ class Baseline:
         )
 
     def _copies(self) -> Iterator[Copy]:
-        """Return the copies; a requested baseline also checks that their files are in place."""
         options = self._pull.options
         if options.mode != "baseline":
             return self._pull.state.copies()

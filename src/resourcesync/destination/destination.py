@@ -304,7 +304,6 @@ class Destination:
         return (found.resource_list is not None and is_archive) or self._has_unlisted_copies(pull)
 
     def _has_unlisted_copies(self, pull: SyncSession) -> bool:
-        """True if copies wait that no list names: only a Resource List can withdraw that."""
         found = pull.found
         if pull.cursor.is_baseline_due or None in (found.resource_list, found.change_list):
             return False

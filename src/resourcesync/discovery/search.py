@@ -368,7 +368,6 @@ class Search(Generic[T]):
             )
 
     def _whole_site(self, uri: str) -> errors.SourceNotFoundError:
-        """Return the error for an address whose only list is of more than its folder."""
         home = self._folders[0]
         is_of_host = uri.endswith((_ROBOTS_NAME, WELL_KNOWN_PATH))
         site = errors.quoted(urljoin(uri, "/" if is_of_host else "."), "https://HOST/")

@@ -49,7 +49,6 @@ def read(path: Path) -> tuple[str, int]:
 
 
 def ratio() -> bytes:
-    """200 MiB of zeros, deflated to some 200 kB."""
     deflater = zlib.compressobj(6, zlib.DEFLATED, -15)
     packed = b"".join(deflater.compress(bytes(2**20)) for _ in range(200)) + deflater.flush()
     told = {"size": 200 * 2**20}
@@ -57,7 +56,6 @@ def ratio() -> bytes:
 
 
 def overlap() -> bytes:
-    """1,000 records of one member of 1 MiB."""
     at = len(forge(MANIFEST_OF_A)) - END.size - 46 - len(MANIFEST_OF_A.name)
     packed = zlib.compress(bytes(2**20), 9, -15)
     told = {"offset": at, "size": 2**20}
@@ -66,7 +64,6 @@ def overlap() -> bytes:
 
 
 def counts() -> bytes:
-    """A directory of 2^62 records."""
     data = sound(A)[: -END.size]
     return (
         data
@@ -77,7 +74,6 @@ def counts() -> bytes:
 
 
 def names() -> bytes:
-    """Thousands of long names of many folders each."""
     return sound(A, more=[Forged(b"b/" * 1990 + b"%05d" % i) for i in range(5000)])
 
 

@@ -231,7 +231,6 @@ class ChangeListReader(msgspec.Struct, kw_only=True):
         return None if fetched is None else opened.enter_context(fetched)
 
     def _read_open_lists(self, reading: Reading) -> None:
-        """Read the open lists of an unchanged head, if it is an index: they may have changed."""
         reading.is_unchanged_head = True
         for uri in reading.start.open_lists:
             with ExitStack() as opened:

@@ -267,7 +267,6 @@ class NameMapping(msgspec.Struct, frozen=True, kw_only=True, dict=True):
 
 
 def _readable(match: re.Match[str], *, unsafe: re.Pattern[str]) -> str:
-    """Decode a run of ``%XX``; bytes that are not text, or unsafe characters, stay escaped."""
     text = bytes.fromhex(match[0].replace("%", "")).decode("utf-8", "surrogateescape")
     return unsafe.sub(_triplets, text.replace("%", _PERCENT)) if _PERCENT not in text else match[0]
 
