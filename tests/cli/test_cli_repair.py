@@ -135,12 +135,14 @@ def test_a_deletion_says_where_the_file_is_and_only_then_that_it_is_in_the_trash
     moved = "- /objects/0002.txt   deleted (moved to .resourcesync/quarantine)\n"
     assert moved in said.readouterr().out
 
-    for first, more in ((4, ""), (5, "-i -o trash=0")):
+    Path(edited, "objects/0006.txt").unlink()
+    for first, more in ((4, ""), (5, "-i -o trash=0"), (6, "-o trash=1d"), (7, "-o trash=0")):
         source.offer(dict(list(FILES.items())[first:]), at=f"2026-01-0{first}T00:00:00Z")
         assert run(["pull", edited, *more.split()]) == 0
     shown = said.readouterr()
     assert "- /objects/0004.txt   deleted (trash = 0: not kept)\n" in shown.out
-    assert "trash = 0: all of the trash, also old files, is gone (4)" in shown.err
+    for old in (4, 1):
+        assert f"trash = 0: all of the trash, also old files, is gone ({old})" in shown.err
 
 
 def test_an_audit_without_findings_is_the_last_one_and_disproves_those_before(

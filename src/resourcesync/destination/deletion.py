@@ -148,12 +148,12 @@ def _delete_group(
             continue
         removed.append(row.uri)
         if result:
-            name = row.uri, copy.path
-            trashed.append(TrashRow(result, *name, now, row.reason, digests=copy.digests))
+            trashed.append(TrashRow(result, row.uri, copy.path, now, row.reason, copy.digests))
     done = StateTransaction(removed=removed, completed=gone, trashed=trashed, now=now)
     notes = encode_notes(trashing=False)
     state.commit(structs.replace(done, suspect=kept, pending=failed, notes=notes))
     tally.deleted += len(removed)
+    tally.trashed += len(trashed)
     for (row, copy), result in zip(present, results, strict=True):
         if not isinstance(result, StorageError):
             fields = {"status": "ok", "action": "delete", "uri": row.loc, "path": copy.path}

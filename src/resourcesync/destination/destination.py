@@ -93,7 +93,7 @@ class Destination:
                     from resourcesync.destination import trash  # noqa: PLC0415 - most have none
 
                     purged = trash.purge_old_trash(equipment, options.trash)
-                    if not options.trash and purged > outcome.deletions.deleted:
+                    if not options.trash and purged > outcome.deletions.trashed:
                         text = f"trash = 0: all of the trash, also old files, is gone ({purged:,})"
                         fields = {"code": "trash-emptied", "message": text, "evidence": ()}
                         equipment.report("warning", fields)
