@@ -19,7 +19,6 @@ OWN = Path("museum/.resourcesync")
 
 
 def corrupt(path: Path) -> None:
-    """Change a file without a trace in its size and time."""
     stat = path.stat()
     path.write_bytes(path.read_bytes().swapcase())
     os.utime(path, ns=(stat.st_atime_ns, stat.st_mtime_ns))

@@ -150,7 +150,6 @@ def _name(change: str) -> str:
 
 @pytest.fixture
 def daily(tmp_path: Path) -> World[TimedSource]:
-    """Return a Source with an index of daily lists, the first of which is open."""
     world = World(tmp_path / "mirror", TimedSource())
     world.source.has(x="one")
     world.source.resource_list("2026-02-20T00:10:00Z", entry("x", "one", OLD))

@@ -37,7 +37,6 @@ UNREADABLE: dict[str, Answer | Exception] = {
 
 @pytest.fixture
 def site(tmp_path: Path) -> World[PublishedSource]:
-    """A site whose sitemap has three parts, each with two pages."""
     world = World(tmp_path / "mirror")
     robots = f"Sitemap: {SITEMAP}\nSitemap: {BASE}other.xml\n"
     world.network.answers[ROBOTS] = Answer(body=robots.encode())
@@ -53,7 +52,6 @@ def site(tmp_path: Path) -> World[PublishedSource]:
 
 @pytest.fixture
 def source(tmp_path: Path) -> World[PublishedSource]:
-    """A Source whose Resource List has two parts."""
     world = World(tmp_path / "mirror", PublishedSource(max_entries=3))
     for number in range(6):
         world.source.put(f"{number}.txt", f"{number}")

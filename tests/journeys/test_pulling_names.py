@@ -26,7 +26,6 @@ def paths(world: World[PublishedSource]) -> dict[str, str]:
 
 
 def publish(world: World[PublishedSource], *names: str) -> None:
-    """Let the Source publish resources whose content tells their names."""
     for name in names:
         world.source.put(name, f"content of /{name}")
     world.source.publish()

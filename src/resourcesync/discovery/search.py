@@ -226,7 +226,6 @@ class Search(Generic[T]):
         return None
 
     def _land(self, uri: str) -> None:
-        """Note where the address that was given leads by a redirect: its folder counts, too."""
         folder, home = uris.folder_of(uri), self._folders[0]
         if not urlsplit(home).path.startswith(urlsplit(folder).path):
             self._folders.append(folder)
@@ -471,7 +470,6 @@ def _is_absence(error: errors.ResourceSyncError) -> bool:
 
 
 def _is_faulty(error: errors.ResourceSyncError | None) -> bool:
-    """True if one address cannot be looked at, which says nothing of the others."""
     if not isinstance(error, errors.SourceError):
         return False
     return error.status in _FAULTY or error.code == "robots"

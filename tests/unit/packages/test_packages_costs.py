@@ -28,7 +28,6 @@ from tests.support.documents.packages import MANIFEST_OF_A, RESOURCES, A, Forged
 
 @contextmanager
 def at_most(kib: int) -> Iterator[None]:
-    """Fail if the block needs more memory."""
     tracemalloc.start()
     yield
     _, peak = tracemalloc.get_traced_memory()
@@ -78,7 +77,6 @@ def names() -> bytes:
 
 
 def tar() -> bytes:
-    """A compressed tar whose first member says that it is huge, and is."""
     header = bytearray(512)
     header[:1], header[124:135], header[156:157] = b"a", b"07777777777", b"0"
     header[148:156] = b"%06o\0 " % (sum(header) + 8 * 0x20)

@@ -111,7 +111,6 @@ class NameMapping(msgspec.Struct, frozen=True, kw_only=True, dict=True):
 
     @cached_property
     def _heads(self) -> frozenset[str]:
-        """Heads of relocated URIs, up to the last slash: a quick test for all others."""
         return frozenset(uri.rpartition("/")[0] for uri in self.relocated)
 
     def path(self, uri: str) -> str:
