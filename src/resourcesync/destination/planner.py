@@ -604,9 +604,11 @@ def has_old_bytes(row: ListedEntry, copy: Copy | None, found: Sequence[Digest]) 
     return not agree(found, usable(parse_digests(row.contents[0][0])))
 
 
-def has_unlisted_bytes(row: ListedEntry, copy: Copy | None) -> bool:
-    """True if no list tells what an answer is to be: it may be a page that says "deleted"."""
-    return row.change == DISPUTED and not row.hash and copy is not None and not copy.is_damaged
+def has_unlisted_bytes(row: ListedEntry, copy: Copy | None, digests: str) -> bool:
+    """True if bytes differ from a copy, and no list tells of them: a page may say "deleted"."""
+    if row.change != DISPUTED or row.hash or copy is None or copy.is_damaged:
+        return False
+    return copy.digests != digests
 
 
 def has_bytes(copy: Copy | None, digests: str) -> bool:
