@@ -117,16 +117,6 @@ def status_after_each_kind_of_failure(at: Scene) -> None:
 
 
 @scene
-def status_after_a_mistake(at: Scene) -> None:
-    at.pulled()
-    for words in (
-        *("http://127.0.0.1:9/other museum", "museum --include [a-z]", "museum --set no-such-set"),
-        *("museum -o map=no-such-rule", "museum -o proxy=gopher://h/"),
-    ):
-        at.refuse(f"pull {words}", "status museum --check")
-
-
-@scene
 def status_in_short(at: Scene) -> None:
     table = '[mirror.{0}]\nsource = "URL"\ndest = "{0}"\nretries = 0\n'
     at.configure("".join(map(table.format, ("good", "failing", "late"))) + "max_lag = 0\n")
