@@ -187,10 +187,7 @@ class Search(Generic[T]):
         return any(uri == tried.uri for tried in self._tried)
 
     def _probe(self, uri: str, hops: int = 0, *, is_own: bool = False) -> T | None:
-        """Follow one address; ``None`` when there is nothing to follow.
-
-        ``is_own``: it is the address that was given, or its page leads there.
-        """
+        """Follow an address, ``is_own`` if given or led to by its page; ``None``: nothing."""
         fetched = None if self._was_tried(uri) else self._get(uri)
         if fetched is None:
             return None
@@ -278,11 +275,7 @@ class Search(Generic[T]):
         return roads
 
     def _allowed_of(self, targets: Iterable[str], homes: Iterable[str]) -> tuple[str, ...]:
-        """Return the targets that a page or ``robots.txt`` may lead to; note the others.
-
-        The fields of an answer are its server's own; a page or a ``robots.txt`` may be somebody
-        else's on the same host.
-        """
+        """Return the targets that a page or ``robots.txt`` may lead to; note the others."""
         homes = (*homes, *self._allowed)
         for target in targets:
             if not uris.is_at_home(target, homes):
