@@ -165,10 +165,7 @@ def _report_failure(equipment: Dependencies, row: Pending, error: StorageError) 
 
 
 def _removal(equipment: Dependencies, copy: Copy) -> CopyRemoval:
-    """Return the removal of the known file, or of any file after a kill during its replacement.
-
-    A file that an audit found altered goes to quarantine, if it still is.
-    """
+    """Return the removal of the known file, or of any file after a kill during its replacement."""
     known = copy.signature
     if copy.is_unknown:
         known = equipment.copies.signature(copy.path) or known

@@ -142,10 +142,7 @@ class Incremental:
         return self._apply(history, held)
 
     def _roll_back(self, message: str) -> Next:
-        """Go on with a baseline, since processed changes may be withdrawn.
-
-        They are: by a Source that was restored from an older state, which no later change shows.
-        """
+        """Go on with a baseline, since processed changes may be withdrawn."""
         pull = self._pull
         pull.warn("rewritten", f"{message}: running a baseline")
         # At once, even if the baseline cannot run now: the rewriting may be seen only once.
@@ -336,10 +333,7 @@ class Incremental:
         )
 
     def _found_orphans(self) -> Iterator[str]:
-        """Return the copies that no entry links to any more.
-
-        An unusable entry may be the one that links to them: then all stay.
-        """
+        """Return the copies that no entry links to any more."""
         pull = self._pull
         has_unusable = pull.selection.refusals.count or pull.sync_state.refused_count
         return iter(()) if has_unusable else self._orphans()

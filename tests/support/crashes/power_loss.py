@@ -111,11 +111,7 @@ def _check_recorded(before: Disk, done: list[Operation], root: Path) -> None:
 def _states(
     disk: Disk, done: list[Operation], luck: random.Random, most: int, scene: Scene
 ) -> Iterator[tuple[State, int]]:
-    """Yield states of the disk, each once, with how many operations were done.
-
-    What may be there after an operation may be there before the next sync too: it is enough to
-    look there, and at the end. A quick look is at some of these points.
-    """
+    """Yield states of the disk, each once, with how many operations were done."""
     known: set[tuple[int, bool]] = set()
     syncs = [n for n, operation in enumerate(done) if operation.kind in "SA"]
     points = [*sorted(luck.sample(syncs, min(len(syncs), most // _EACH))), len(done)]

@@ -195,10 +195,7 @@ class ForeignLife(Life):
         self.source.show()
 
     def do_get_shorter(self) -> None:
-        """The list loses its oldest or newest changes, and the Resource List is written again.
-
-        Without times nothing tells an older replica of it from a list that grows again.
-        """
+        """The list loses its oldest or newest changes, and the Resource List is written again."""
         if self.habits.manners.replica and not self.habits.style.times:
             return
         self.change_some()

@@ -77,11 +77,7 @@ class Regretting:
         self.campaign.note_versions()
 
     def heal(self) -> None:
-        """Time passes, and nobody lies meanwhile; who asks for a baseline then has all.
-
-        What the lists dispute is decided by a request, but the mirror is in sync only when the next
-        pull has read them again.
-        """
+        """Time passes, and nobody lies meanwhile; who asks for a baseline then has all."""
         campaign = self.campaign
         campaign.untamper()
         for hours in (0, 2.5, 25, 2.5, 25):

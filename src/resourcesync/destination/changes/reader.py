@@ -264,10 +264,7 @@ class ChangeListReader(msgspec.Struct, kw_only=True):
             reading.close_all_but_last()
 
     def _with_own_interval(self, span: intervals.ChangeListSpan) -> intervals.ChangeListSpan:
-        """Return a list with its own interval, where its index does not give its start.
-
-        Without times its order is unknown: an index may have the newest list first.
-        """
+        """Return a list with its own interval, where its index does not give its start."""
         if span.from_ is not None:
             return span
         with self._get_list(span.uri) as fetched:
@@ -371,10 +368,7 @@ def _index_record(record: ProcessedDocument, reading: Reading) -> ProcessedDocum
 def _processed_record(
     announced: intervals.ChangeListSpan, reading: Reading
 ) -> ProcessedDocument | None:
-    """Return the record of a list that was processed and is still the same.
-
-    A package is if its dump describes it as before. Changes in a closed list are checked elsewhere.
-    """
+    """Return the record of a list that was processed and is still the same."""
     known = reading.known(announced.uri, announced.from_)
     if known is None or announced.from_ is None:
         return None

@@ -121,11 +121,7 @@ class DumpPublisher:
         )
 
     def _for_base(self, record: DumpRecord) -> DumpRecord:
-        """Return the record without the changes of another base.
-
-        Its resources are deleted in the log of changes, but a Source must not speak for those of
-        another origin; see ``Publisher``.
-        """
+        """Return the record without the changes of another base."""
         base = self._naming.base_uri
         if record.base_uri in ("", base):
             return replace(record, base_uri=base)
