@@ -67,7 +67,7 @@ def test_what_a_run_that_goes_on_did_not_try_yet_is_not_failing() -> None:
 
 def test_what_was_not_requested_was_not_tried(source: TinySource, said: Said) -> None:
     source.offer({f"/{name}.txt": b"x" for name in "ab"})
-    source.answers["/a.txt"] = Answer(status=503, headers={"Retry-After": "3600"})
+    source.answers["/a.txt"] = Answer(status=429, headers={"Retry-After": "3600"})
     mirror = Mirror(source.url, "m", network=Network(retries=0, per_host=1))
 
     told = [mirror.pull().failures for _ in range(5)]
