@@ -165,11 +165,7 @@ class Incremental:
         return history.change_count > 0 or any(done.entries for done in pull.cursor.processed)
 
     def _check_for_newer_list(self) -> bool:
-        """Return whether there is a newer Resource List than the one read last.
-
-        It may have something that the Change Lists do not, also where they continue after it. One
-        that cannot be fetched or used now proves nothing.
-        """
+        """Return whether there is a newer Resource List than the one read last."""
         pull = self._pull
         uri, known = pull.found.resource_list, pull.sync_state.list_head
         if uri is None:

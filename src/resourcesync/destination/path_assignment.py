@@ -23,6 +23,7 @@ from resourcesync.destination.mapping.names import NameMapping, uris_at
 from resourcesync.destination.options import Dependencies
 from resourcesync.destination.planner import NOT_WANTED, ListedEntry
 from resourcesync.destination.sync_state import MOVING, SyncState
+from resourcesync.discovery.known_addresses import address_fields
 from resourcesync.errors import StorageError, SyncError
 from resourcesync.mirror_state.database import SqliteMirrorState
 from resourcesync.mirror_state.rows import Copy, PathKey, Pending, PendingTask, StateTransaction
@@ -214,7 +215,8 @@ class PathAssignment:
         ]
         results = [""] * len(batch) if self._dry_run else self._dependencies.copies.move(batch)
         for (copy, to), result in zip(moves, results, strict=True):
-            fields = {"action": "move", "uri": copy.uri, "path": to, "was": copy.path}
+            address = address_fields(copy.uri, self._sync_state.moved)
+            fields = {"action": "move", **address, "path": to, "was": copy.path}
             if isinstance(result, StorageError):
                 failed[copy.uri] = result
             else:

@@ -16,6 +16,7 @@ from resourcesync.destination.pending_tasks import RESTORED, pending_delete, qua
 from resourcesync.destination.planner import is_restored
 from resourcesync.destination.sync_state import SyncState
 from resourcesync.destination.transfers.verification import check_installed
+from resourcesync.discovery.known_addresses import address_fields
 from resourcesync.errors import StorageError
 from resourcesync.mirror_state.database import SqliteMirrorState
 from resourcesync.mirror_state.rows import (
@@ -212,12 +213,17 @@ class Trash(msgspec.Struct, kw_only=True):
     def _count(self, row: TrashRow, size: int, action: str = "restore") -> None:
         self._result.files += 1
         self._result.size += size
-        self.report("item", {"status": "ok", **_fields(row, action), "bytes": size})
+        self.report("item", {"status": "ok", **self._fields(row, action), "bytes": size})
 
     def _fail(self, row: TrashRow, code: str, reason: str) -> None:
         self._result.failed += 1
-        fields = {**_fields(row, "restore"), "code": code, "reason": reason, "place": row.place}
-        self.report("item", {"status": "error", **fields})
+        fields = self._fields(row, "restore")
+        why = {"code": code, "reason": reason, "place": row.place}
+        self.report("item", {"status": "error", **fields, **why})
+
+    def _fields(self, row: TrashRow, action: str) -> dict[str, object]:
+        address = address_fields(row.uri, SyncState(self.state).moved)
+        return {"action": action, **address, "path": row.path}
 
 
 _EVER: Final = 2**63 - 1
@@ -241,10 +247,6 @@ def _newest_of_each_path(rows: Iterable[TrashRow]) -> Iterator[TrashRow]:
         if not row.path or row.path != last:
             yield row
         last = row.path
-
-
-def _fields(row: TrashRow, action: str) -> dict[str, object]:
-    return {"action": action, "uri": row.uri, "path": row.path}
 
 
 def register_lost_trash(state: SqliteMirrorState, copies: Copies, clock: Clock) -> None:

@@ -191,11 +191,7 @@ class DumpPublisher:
         return replace(record, changes=retained, former=former, number=reached.number + len(new))
 
     def _record_renewed(self) -> None:
-        """Record the resources that differ in a package from the catalogue.
-
-        Otherwise a resource that was gone or different for a moment would be lost to those who
-        start from the dump: the next scan finds it as it was before, and sees no change.
-        """
+        """Record the resources that differ in a package from the catalogue."""
         renewed = self._packager.renewed
         if not renewed:
             return
