@@ -34,6 +34,16 @@ def test_a_validator_that_is_not_ascii_is_not_sent_back(source: TinySource) -> N
     assert not [asked for asked in source.asked if "If-None-Match" in asked.headers]
 
 
+def test_a_relative_time_is_reported_when_it_is_another_and_not_as_it_goes_on(
+    source: TinySource, said: Said
+) -> None:
+    put(museum(source))
+    given = ("", "2020-01-01", "-3d", "-3d", "-15d", "-15d")
+    assert [run(["pull", "museum", "--since", since]) for since in given] == [0] * 6
+
+    assert said.readouterr().out.count("Filters   changed: --since") == 3
+
+
 NOBODY = "http://127.0.0.1:9/"
 
 

@@ -45,10 +45,7 @@ class Recorder:
     def record(
         self, scene: Scene, root: Path, mutant: str, *, together: bool
     ) -> tuple[Disk, list[Operation]]:
-        """Let a scene be done; return the disk as it was before, and what was done to it.
-
-        ``together``: by one sync of the file system for a group, where else each file is synced.
-        """
+        """Let a scene be done; return the disk as it was before, and what was done to it."""
         before = Disk(root)
         with mutated(mutant, together=together):
             self._library.note_below(str(root).encode(), str(self._log).encode())

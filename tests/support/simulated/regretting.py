@@ -109,11 +109,7 @@ def _is_only_in_doubt(report: RunReport) -> bool:
 
 
 def live_regretting(folder: Path, seed: int) -> None:
-    """Live the life of a seed, in an empty folder that is made.
-
-    Its Source tells digests, and times to more than a second: of one that is set back within the
-    second in which it lists something, nothing tells.
-    """
+    """Live the life of a seed, in an empty folder that is made."""
     luck = random.Random(seed)
     style = style_of(luck)
     if style is not None:
