@@ -85,7 +85,9 @@ def test_a_lag_that_is_not_known_is_not_within_a_limit() -> None:
 
     assert seen(timeless).is_fine
     assert not seen(timeless, max_lag=3600).is_fine
-    assert not seen(timeless, max_quiet=3600).is_fine
+    quiet = seen(timeless, max_quiet=3600)
+    assert not quiet.is_fine
+    assert any("leave max_quiet out" in note for note in notes_of(quiet))
 
 
 def test_the_share_counts_each_listed_resource_once() -> None:
