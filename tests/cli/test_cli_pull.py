@@ -119,6 +119,17 @@ def test_a_pull_says_what_proves_the_copies(pages: TinySource, capsys: Said) -> 
     assert (status["evidence"]["by_date"], status["recheck_seconds"]) == (2, 0)
 
 
+def test_what_robots_and_law_forbid_is_not_to_be_run_again(pages: TinySource, said: Said) -> None:
+    pages.put("/robots.txt", b"User-agent: *\nDisallow: /a.html")
+    pages.answers["/b.html"] = Answer(status=451)
+    assert run(["pull", pages.url, "m", "--no-accept-missing"]) == 3
+
+    out = said.readouterr().out
+    assert "1 listed resource disallowed by robots.txt" in out
+    assert "refused by the server (401, 403, 451)" in out
+    assert "run it again" not in out
+
+
 @pytest.mark.parametrize("delete", ["", "absent", "never"])
 def test_what_becomes_of_pages_is_said_once_and_remembered(
     pages: TinySource, capsys: Said, delete: str

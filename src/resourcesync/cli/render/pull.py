@@ -217,6 +217,8 @@ _TABLES: Final = read_tables(Path(__file__).with_name("words.txt"))
 _NO_RERUN: Final = (
     ResourceMissingError.default_code,
     SourceRefusedError.default_code,
+    "robots",
+    "redirect",
     "shared-answer",
     "path-in-the-way",
 )
