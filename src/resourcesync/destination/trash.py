@@ -95,7 +95,7 @@ class Trash(msgspec.Struct, kw_only=True):
         if not (row.path and row.uri):
             self._fail(row, *_NO_PLACE)
         elif size is None:
-            self._check_gone(row)
+            self._is_restored(row)
         else:
             length, digests = self.copies.digest(row.path, _algorithms(row)) or (-1, ())
             is_same = length == size and not disagree(parse_digests(row.digests), digests)
@@ -111,9 +111,9 @@ class Trash(msgspec.Struct, kw_only=True):
             return
         algorithms = _algorithms(row)
         staged = copies.stage_trashed(row.place, algorithms)
-        if staged is None:  # a row without a file is dropped
-            self._check_gone(row)
-            self._drop([row])
+        if staged is None:
+            if self._is_restored(row):  # by a run that was killed before it dropped the row
+                self._drop([row])
             return
         length, digests = staged.seal()
         if disagree(parse_digests(row.digests), digests):
@@ -133,9 +133,11 @@ class Trash(msgspec.Struct, kw_only=True):
             self._count(row, length)
             self._drop([row])
 
-    def _check_gone(self, row: TrashRow) -> None:
-        if self.state.copy(row.uri) is None:
+    def _is_restored(self, row: TrashRow) -> bool:
+        is_there = self.state.copy(row.uri) is not None
+        if not is_there:
             self._fail(row, *_GONE)
+        return is_there
 
     def _obstacle(self, row: TrashRow, *, is_same: bool) -> tuple[str, str] | None:
         """Return what is in the way; not what a restoring that was killed put there."""

@@ -158,7 +158,7 @@ def _outcome(done: "TrashResult", action: str, *, dry_run: bool, narrowed: bool)
     files = f"{formatting.counted(done.files, 'file')}, {formatting.size(done.size)}"
     code = ExitCode.OK
     if done.failed:
-        files += f"; {formatting.counted(done.failed, 'file')} left in the trash"
+        files += f"; {formatting.counted(done.failed, 'file')} not restored"
         code = ExitCode.PARTIAL
     elif narrowed and not done.files:
         files, code = _NO_MATCH, ExitCode.FINDINGS
