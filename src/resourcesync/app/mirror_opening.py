@@ -123,11 +123,7 @@ def _check_no_loop(folder: Path, source: str) -> None:
 
 
 def _check_not_nested(folder: Path, *, is_new: bool) -> None:
-    """Refuse a mirror in another one, and to make one around another.
-
-    The Source of the outer one could else list files with the paths of the inner one's. A folder of
-    sets has no state of its own, so it is no mirror.
-    """
+    """Refuse a mirror in another one, and to make one around another."""
     place = folder.resolve()
     above = next(filter(mirror_home.is_mirror, place.parents), None)
     if above is not None:
