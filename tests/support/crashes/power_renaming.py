@@ -62,12 +62,8 @@ class Renaming(Pulling):
     def _act(self) -> bool:
         """Pull; a copy that cannot be moved stays where it is, is told, and moves the next time."""
         is_in_sync = self._heal().state is MirrorState.IN_SYNC
-        stays = any(
-            fields["action"] == "move" and fields["status"] == "error"
-            for event, fields in self._world.events
-            if event == "item"
-        )
-        return is_in_sync and not stays
+        told = [str(fields["message"]) for fields in self._world.told("warning")]
+        return is_in_sync and not any("keeps another name" in message for message in told)
 
     def _heal(self) -> RunReport:
         return self._world.pull(**self._how)
