@@ -30,7 +30,8 @@ _UNSTEADY = (
     (r"reports/\d+-", "reports/NOW-"),
     (r"\d{8}T\d{12}Z", "NOW"),
     (r"(?<![.0-9a-f])[0-9a-f]{16}\b", "ID"),
-    (r'("(?:cursor|position|confirmed|signature)"):(?:\d+|"[^"]*")', r'\1:"PLACE"'),
+    (r"(--since \d)\.\d+", r"\1.TIME"),
+    (r'("(?:position|confirmed|signature)"):(?:\d+|"[^"]*")', r'\1:"PLACE"'),
     (r"[0-9.]+ [GTMk]?B(?= free|\b.*of its disk)", "N B"),
 )
 
@@ -120,7 +121,6 @@ SCENES: dict[str, Callable[[Scene], None]] = {}
 
 
 def scene(make: Callable[[Scene], None]) -> Callable[[Scene], None]:
-    """Register a scene by the name of its function."""
     SCENES[make.__name__.replace("_", "-")] = make
     return make
 

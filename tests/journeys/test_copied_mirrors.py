@@ -29,7 +29,6 @@ def _by_tar(folder: Path) -> None:
 
 
 def _by_rsync(folder: Path) -> None:
-    """Copy all files, without their times."""
     _by_cp(folder)
     for path in folder.rglob("*"):
         os.utime(path)

@@ -19,7 +19,6 @@ SIZES = {60: 40_000, 180: 20_000}
 
 @pytest.fixture(params=SIZES)
 def source(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[tuple[Path, str]]:
-    """A served tree of more than two megabytes."""
     tree = tmp_path / "tree"
     tree.mkdir()
     for number in range(request.param):

@@ -46,7 +46,6 @@ def site(tmp_path: Path) -> World[PublishedSource]:
 
 @pytest.fixture
 def source(tmp_path: Path) -> World[PublishedSource]:
-    """A Source whose Resource List has two parts."""
     world = World(tmp_path / "mirror", PublishedSource(max_entries=3))
     for number in range(6):
         world.source.put(f"{number}.txt", f"{number}")

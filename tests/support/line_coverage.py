@@ -72,7 +72,6 @@ class LineCoverage:
 
     @property
     def is_below(self) -> bool:
-        """Whether it is less than it was."""
         return self.percent < self._floor
 
 

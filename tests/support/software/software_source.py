@@ -139,12 +139,10 @@ def loc(uri: str, metadata: str = "", lastmod: datetime | None = None) -> str:
 
 
 def zulu(moment: datetime) -> str:
-    """A time to the second, in UTC."""
     return moment.strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
 def isoformat(moment: datetime) -> str:
-    """A time to the microsecond."""
     return moment.strftime("%Y-%m-%dT%H:%M:%S.%fZ")
 
 

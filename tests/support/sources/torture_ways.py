@@ -56,7 +56,6 @@ def hang_in_body(asked: Asked) -> Iterator[Step]:
 
 
 def endless(asked: Asked) -> Iterator[Step]:
-    """Serve chunks without end."""
     yield head("Transfer-Encoding: chunked")
     until = time.monotonic() + 30
     while time.monotonic() < until:

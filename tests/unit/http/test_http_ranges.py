@@ -37,7 +37,6 @@ def cut(at: int, body: bytes = BODY, how: str = CLOSE, **fields: str) -> list[St
 
 
 def rest(at: int, body: bytes = BODY, *, said: str | None = None, **fields: str) -> list[Step]:
-    """Answer with what comes after ``at`` bytes."""
     said = said or f"bytes {at}-{len(body) - 1}/{len(body)}"
     return answer("206 Partial Content", body[at:], Content_Range=said, **fields)
 
