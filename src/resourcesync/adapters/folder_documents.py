@@ -162,7 +162,6 @@ class _FolderDocumentFile(FileIO):
 
 
 def _remove_leftovers(folder: int) -> None:
-    """Remove temporary files of a crashed run: no other process writes here now."""
     with os.scandir(folder) as entries:
         for name in [entry.name for entry in entries if _is_temporary(entry.name)]:
             os.unlink(name, dir_fd=folder)

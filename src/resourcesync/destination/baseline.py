@@ -230,7 +230,6 @@ class Baseline:
         return pulled
 
     def _has_stable_absence(self, lists: _ListsRead) -> bool:
-        """True if copies wait for a second reading of a list, and this one proves as much."""
         if self._policy.absence is not planner.Absence.TWICE:
             return False
         reasons = (getattr(decision, "reason", "") for decision in self._decisions(lists))
@@ -282,7 +281,6 @@ class Baseline:
             store_entry_links(pull.state, rows, generation=pull.generation, now=pull.now, anew=True)
 
     def _keep_few(self, decisions: Iterator[planner.Decision]) -> Iterator[list[planner.Decision]]:
-        """Yield the decisions in groups; keep those that are to be acted on, if they are few."""
         kept: list[planner.Decision] = []
         while group := list(islice(decisions, _CHUNK)):
             if len(kept) <= _MAX_KEPT:
@@ -352,7 +350,6 @@ class Baseline:
     def _absence(
         self, snapshot: ListSnapshot, history: ChangeHistory | None, through: int, *, reaches: bool
     ) -> tuple[planner.Absence, int]:
-        """Return what the absence of an entry means; policy decides whether its copy goes."""
         options, cursor = self._pull.options, self._pull.cursor
         through = through if history is None else history.list_clock
         self._pull.list_clock = max(through, snapshot.moments.latest)
@@ -393,7 +390,6 @@ class Baseline:
         )
 
     def _copies(self) -> Iterator[Copy]:
-        """Return the copies; a requested baseline also checks that their files are in place."""
         options = self._pull.options
         if options.mode != "baseline":
             return self._pull.state.copies()
@@ -480,7 +476,6 @@ class Baseline:
 
     @property
     def _is_old_copy(self) -> bool:
-        """True if the lists end before what was processed: they move nothing."""
         return self._pull.is_old_reading and not self._has_gap
 
     def _phase_after(self, snapshot: ListSnapshot) -> Phase:

@@ -135,7 +135,6 @@ class Destination:
         return self._apply_clock_check(structs.replace(report, **own))
 
     def _apply_clock_check(self, report: RunReport) -> RunReport:
-        """Report a clock that differs from the Source's: then the mirror is not in sync."""
         skew = self._report_skew()
         if not clock_skew.is_clock_wrong(skew, report.as_of, self._dependencies.clock.now()):
             return report
@@ -304,7 +303,6 @@ class Destination:
         return (found.resource_list is not None and is_archive) or self._has_unlisted_copies(pull)
 
     def _has_unlisted_copies(self, pull: SyncSession) -> bool:
-        """True if copies wait that no list names: only a Resource List can withdraw that."""
         found = pull.found
         if pull.cursor.is_baseline_due or None in (found.resource_list, found.change_list):
             return False

@@ -130,7 +130,6 @@ class Incremental:
         return self._apply(history, held)
 
     def _follow_unproven(self, history: ChangeHistory, held: ExitStack) -> SyncOutcome | Next:
-        """Apply a list that may lack changes, unless a newer Resource List has them."""
         if self._check_for_newer_list():
             return Next.BASELINE
         if self._pull.found.resource_list is None:  # nothing will prove it: a later moment is open

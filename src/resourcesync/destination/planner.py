@@ -410,7 +410,6 @@ def _as_question(
 
 
 def _is_postponed(task: Pending, row: ListedEntry, now: int) -> bool:
-    """True if a task is not due, and the Source lists nothing new, which is tried at once."""
     if task.task != PendingTask.FETCH or task.due <= now:
         return False
     is_same = (task.listed, task.length, task.lastmod) == row[3:6]

@@ -89,7 +89,6 @@ class MirrorRun:
         )
 
     def _certificate_note(self, *, is_complete: bool) -> int | None:
-        """A run that failed may not have connected, so that it does not know."""
         until = self._dependencies.certificate_until()
         known = SyncState(self._dependencies.state).certificate_until
         if until == known or (until is None and not is_complete):

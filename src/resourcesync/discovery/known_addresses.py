@@ -112,7 +112,6 @@ class KnownAddresses:
                     self._accept_tls_twin(here)
 
     def _accept_tls_twin(self, here: str) -> None:
-        """Take what is listed with the other scheme for what the Source lists with its own."""
         there = tls_counterpart(here)
         if not there or there in self.origins or f"{there}/" in self._homes:
             return

@@ -226,7 +226,6 @@ class Search(Generic[T]):
         return None
 
     def _land(self, uri: str) -> None:
-        """Note where the address that was given leads by a redirect: its folder counts, too."""
         folder, home = uris.folder_of(uri), self._folders[0]
         if not urlsplit(home).path.startswith(urlsplit(folder).path):
             self._folders.append(folder)
@@ -368,7 +367,6 @@ class Search(Generic[T]):
             )
 
     def _whole_site(self, uri: str) -> errors.SourceNotFoundError:
-        """Return the error for an address whose only list is of more than its folder."""
         home = self._folders[0]
         is_of_host = uri.endswith((_ROBOTS_NAME, WELL_KNOWN_PATH))
         site = errors.quoted(urljoin(uri, "/" if is_of_host else "."), "https://HOST/")
@@ -431,7 +429,6 @@ class _SearchGoal(msgspec.Struct, Generic[T], frozen=True):
 
 
 def _open(fetched: FetchedDocument, *, is_given: bool = False) -> "Document":
-    """Begin to read a document. What was given may be a page, and any resource may lead on."""
     try:
         return fetched.open()
     except errors.DocumentError as error:
@@ -472,7 +469,6 @@ def _is_absence(error: errors.ResourceSyncError) -> bool:
 
 
 def _is_faulty(error: errors.ResourceSyncError | None) -> bool:
-    """True if one address cannot be looked at, which says nothing of the others."""
     if not isinstance(error, errors.SourceError):
         return False
     return error.status in _FAULTY or error.code == "robots"

@@ -303,7 +303,6 @@ def _present(column: Sequence[Any]) -> Sequence[Any] | None:
 
 
 def _read_addresses(columns: dict[str, Sequence[Any]], text: str) -> bool:
-    """Replace the references in columns, and links by their attributes; False if one is broken."""
     if "&" in text:
         for field in columns.keys() & {"uris", "paths"}:
             columns[field] = [value and _unescaped(value) for value in columns[field]]
@@ -523,7 +522,6 @@ def _count_naive(run: EntryColumns, context: expat.ReadingContext) -> None:
 
 
 def _is_canonical(column: Sequence[str]) -> bool:
-    """True if all times have one of the two forms of which fromisoformat and W3C think alike."""
     sizes = set(map(len, column))
     size = sizes.pop()
     if sizes or size not in _PUNCTUATION:

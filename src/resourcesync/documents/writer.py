@@ -91,7 +91,6 @@ def check_entries(entries: Sequence[Entry], header: Header) -> None:
 
 
 def _are_usual(resources: Sequence[Resource], header: Header) -> bool:
-    """True if each resource is placed as it must be, and in a manifest none has links."""
     if not _are_placed([resource.path for resource in resources], header):
         return False
     return not _is_manifest(header.capability) or not any(
@@ -100,7 +99,6 @@ def _are_usual(resources: Sequence[Resource], header: Header) -> bool:
 
 
 def _are_placed(paths: Sequence[str], header: Header) -> bool:
-    """True if there is no path, or in a manifest a path with a slash for each entry."""
     if not _is_manifest(header.capability):
         return not any(paths)
     return bool(paths) and all([path[:1] == "/" for path in paths])  # noqa: C419 - faster

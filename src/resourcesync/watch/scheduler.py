@@ -520,7 +520,6 @@ class Scheduler:
         return row.due[kind]
 
     def _schedule_hand_over(self, row: _ScheduleRow, now: Now) -> None:
-        """Schedule a hand-over now, or after the running one; a pause after a failure stays."""
         is_paused = row.failures.get(JobKind.HAND_OVER) and JobKind.HAND_OVER not in row.running
         if JobKind.HAND_OVER in row.due and not is_paused:
             row.due[JobKind.HAND_OVER] = now.steady

@@ -465,7 +465,6 @@ class FileTreeOriginals(Originals):
         return to_microseconds(self._clock.now()) * 1_000
 
     def _is_fresh(self, found: os.stat_result, looked: int) -> bool:
-        """True if a later write might not change the signature of a file."""
         latest = self._now() + _FRESH_WHOLE
         for time in (found.st_mtime_ns, found.st_ctime_ns):
             margin = _FRESH_WHOLE if time % _SECOND == 0 else _FRESH

@@ -18,6 +18,7 @@ from resourcesync.app.publishing import originals
 from resourcesync.app.publishing.mending import publish_mended
 from resourcesync.app.shared_description import SharedDescription
 from resourcesync.catalogue.database import SourceCatalogue
+from resourcesync.catalogue.recording import CatalogueRecording
 from resourcesync.errors import ConfigurationError, OutOfScopeError, quoted
 from resourcesync.own_files import is_present
 from resourcesync.ports import Clock
@@ -126,7 +127,7 @@ class _Tree(NamedTuple):
             now,
             anew=anew,
             allow_empty=asked.allow_empty,
-            settle=versions.flush,
+            settle=self._settle,
         )
         done, dumped, notified = Publication(), None, None
         if not asked.dry_run:
@@ -157,6 +158,11 @@ class _Tree(NamedTuple):
             notified=notified,
         )
 
+    def _settle(self, recording: CatalogueRecording) -> int:
+        updated = self.found.relink(recording)
+        self.versions.flush()
+        return updated
+
     def _among_documents(self) -> Iterator[Omission]:
         if self.source.settings.out == ".":
             for name in self.source.documents.names():
@@ -178,7 +184,6 @@ class _Tree(NamedTuple):
             return dump_publisher.dump(asked, source, contents, self._second_process(asked))
 
     def _second_process(self, asked: "DumpRequest") -> "SecondProcess | None":
-        """Return what packs beside this process; only files into files, which survive a fork."""
         from resourcesync.adapters import second_process  # noqa: PLC0415 - for dumps only
 
         documents = self.source.documents
@@ -231,7 +236,6 @@ def _globs_of(settings: PublicationSettings) -> list[tuple[str, str]]:
 
 
 def _check_input(root: Path, catalogue: SourceCatalogue) -> None:
-    """Refuse a folder with the lists of another input: its resources are not the files there."""
     if catalogue.note(NOTE) is None and catalogue.note(INPUT_NOTE) is not None:
         system = catalogue.note(SYSTEM_NOTE) or f"catalogue:{root / CATALOGUE}"
         raise ConfigurationError(

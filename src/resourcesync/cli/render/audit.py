@@ -86,7 +86,6 @@ def _not_in_sync(report: AuditReport, mirror: Path) -> Iterator[TextLine]:
 
 
 def _remarks(report: AuditReport, mirror: Path) -> Iterator[TextLine]:
-    """Yield what is no fault: what the Source does not deliver, retained and foreign files."""
     counts = {
         "listed but absent at the Source (404, 410)": report.absent,
         "skipped (robots.txt, or a redirect to another site)": report.skipped,
@@ -120,7 +119,6 @@ def _cost(report: AuditReport) -> str:
 
 
 def _next_command(report: AuditReport, mirror: Path) -> str:
-    """Return the command that helps most; a repair needs copies that are missing or different."""
     is_complete = report.present == report.accurate == report.listed
     if is_complete and report.held:
         return f"decide on the held deletions: resourcesync status {mirror}"

@@ -212,7 +212,6 @@ class ChangeListReader(msgspec.Struct, kw_only=True):
             self._read_list(head, span, reading)
 
     def _read_windows(self, spans: list[intervals.ChangeListSpan], reading: Reading) -> None:
-        """Read lists without intervals, from the newest one that has the changes processed last."""
         first = len(spans) - 1
         for number in range(len(spans) - 1, -1, -1):
             with self._get_list(spans[number].uri) as fetched:
@@ -232,7 +231,6 @@ class ChangeListReader(msgspec.Struct, kw_only=True):
         return None if fetched is None else opened.enter_context(fetched)
 
     def _read_open_lists(self, reading: Reading) -> None:
-        """Read the open lists of an unchanged head, if it is an index: they may have changed."""
         reading.is_unchanged_head = True
         for uri in reading.start.open_lists:
             with ExitStack() as opened:
