@@ -53,7 +53,6 @@ def moves_cursor(step: StateTransaction) -> bool:
 
 
 def lists(world: World[PublishedSource], text: str | None) -> None:
-    """Let the Source have this home page, or none."""
     if text is not None:
         world.source.publish_file("index.html", text)
     elif BASE + "index.html" in world.source.contents():

@@ -56,7 +56,6 @@ class Harvester:
         self.files: dict[str, bytes] = {}
 
     def put(self, name: str, body: bytes, **more: object) -> None:
-        """Download a file, new or again."""
         self.files[name] = body
         self.site.put(f"/data/{quote(name)}", body, "application/pdf")
         self.index.put(self.location(name), body, mime="application/pdf", **more)

@@ -285,7 +285,7 @@ class Incremental:
         tasks, kept = undone_tasks(self._pull.state), self._pull.state.pending(PendingTask.RETAIN)
         unproven = (task for task in kept if not (task.reason or task.code))
         merged: Iterator[planner.ListedEntry | Pending] = merge(
-            rows, orphans, tasks, unproven, key=_by_uri
+            orphans, rows, tasks, unproven, key=_by_uri
         )
         for _, group in groupby(merged, key=_by_uri):
             first = next(group)

@@ -45,7 +45,6 @@ class TinySource(Listener):
 
     @property
     def url(self) -> str:
-        """The address, without a slash at the end."""
         return self.origin
 
     def put(self, target: str, body: bytes, media_type: str = "application/octet-stream") -> None:

@@ -43,7 +43,6 @@ def fresh_only(asked: Asked) -> list[Step]:
 
 
 def drip(asked: Asked) -> Iterator[Step]:
-    """Serve a byte now and then, for ever."""
     yield head("Content-Length: 100000")
     while True:
         yield b"x"

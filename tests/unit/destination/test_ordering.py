@@ -63,7 +63,6 @@ def spool_on(disk: Disk, run_length: int = 4) -> ExternalSorter[Pair]:
 
 
 def shuffled(count: int) -> list[Pair]:
-    """Pairs in no order, with keys that repeat."""
     return [(f"{number * 7919 % 1009:04d}", number) for number in range(count)]
 
 

@@ -28,7 +28,6 @@ from tests.support.documents.packages import MANIFEST_OF_A, RESOURCES, A, Forged
 
 @contextmanager
 def at_most(kib: int) -> Iterator[None]:
-    """Fail if the block needs more memory."""
     tracemalloc.start()
     yield
     _, peak = tracemalloc.get_traced_memory()
