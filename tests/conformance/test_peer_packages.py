@@ -20,7 +20,6 @@ FILES = {"a.txt": b"one " * 100, "b.bin": bytes(range(256)) * 2000, "e": b""}
 
 @pytest.fixture
 def package(tmp_path: Path) -> Path:
-    """A package of ours, with members short, long and empty."""
     entries = [resource(f"http://h/{name}", data, f"/d/{name}") for name, data in FILES.items()]
     path = tmp_path / "ours.zip"
     with path.open("wb") as file:

@@ -21,7 +21,6 @@ def _by_cp(folder: Path) -> None:
 
 
 def _by_tar(folder: Path) -> None:
-    """Restore all files, with the whole seconds of their times."""
     _by_cp(folder)
     for path in folder.rglob("*"):
         seconds = int(path.stat().st_mtime)

@@ -33,7 +33,6 @@ UNREADABLE: dict[str, Answer | Exception] = {
 
 @pytest.fixture
 def site(tmp_path: Path) -> World[PublishedSource]:
-    """A site whose sitemap has three parts, each with two pages."""
     world = World(tmp_path / "mirror")
     world.network.answers[SITEMAP] = Answer(body=index(*PARTS))
     for number, part in enumerate(PARTS, 1):

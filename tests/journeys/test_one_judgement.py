@@ -331,7 +331,6 @@ def test_a_restored_file_that_cannot_be_deleted_as_asked_is_not_kept_by_the_next
 
 @pytest.fixture
 def source(tmp_path: Path) -> World[PublishedSource]:
-    """A mirror of a Source that serves other bytes than it lists."""
     world = World(tmp_path / "mirror")
     for name in ("a.txt", "b.txt"):
         world.source.put(name, LARGE)

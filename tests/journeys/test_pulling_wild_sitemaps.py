@@ -25,7 +25,6 @@ def site(tmp_path: Path, *pages: str) -> World[Any]:
 
 
 def leniencies(world: World[Any]) -> dict[object, object]:
-    """Return the counts of what was tolerated so far."""
     return {fields["code"]: fields["count"] for fields in world.told("leniency")}
 
 

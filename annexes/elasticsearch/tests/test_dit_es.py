@@ -66,7 +66,6 @@ class Harvester:
         self.index.remove(self.location(name))
 
     def location(self, name: str) -> dict[str, object]:
-        """Each file is told of in one of the three ways."""
         kind = name.partition("/")[0]
         if kind == "abs":
             return abs_path(name)

@@ -221,7 +221,6 @@ def web(object_server: ObjectServer, bucket: str) -> str:
 
 @pytest.fixture
 def objects_of(bucket: str) -> Bucket:
-    """Put the files into the bucket as somebody else does."""
     found = Bucket(bucket, patience=5)
     for target, body in FILES.items():
         found.put(target.removeprefix("/"), body, attributes={"Content-Type": "text/plain"})

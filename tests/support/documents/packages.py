@@ -85,7 +85,6 @@ END_FIELDS = ("mark", "disk", "start", "here", "count", "size", "offset", "comme
 
 
 def pack(layout: Struct, names: Sequence[str], values: Mapping[str, int | bytes]) -> bytes:
-    """Pack a record from its fields; those not given are zero."""
     return layout.pack(*(values.get(name, 0) for name in names))
 
 

@@ -68,7 +68,6 @@ class Campaign:
 
     @property
     def source(self) -> PublishedSource | LooseSource:
-        """The Source as it is now; it may be set back."""
         return self.world.source
 
     @property

@@ -224,7 +224,6 @@ class ForeignLife(Life):
         self.cached = {name: self.source.honest(name).body}
 
     def do_old_copy(self) -> None:
-        """The next pull meets the copy of the cache."""
         for uri, body in self.cached.items():
             self.world.network.answers[uri] = lambda request, body=body: (  # type: ignore[misc]  # bound now
                 self.source.honest(request.uri) if request.uncached else Answer(body=body)

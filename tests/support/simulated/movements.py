@@ -34,7 +34,6 @@ class Life:
         raise NotImplementedError
 
     def move_behind_tls(self) -> None:
-        """The Source goes behind TLS, and its server leads there."""
         self.moving.move_behind_tls()
 
     def move_away(self) -> None:

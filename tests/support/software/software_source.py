@@ -29,7 +29,6 @@ class Known:
     events: list[Event]  # what happened since it began, oldest first
 
     def between(self, start: datetime, end: datetime) -> list[Event]:
-        """What happened from ``start`` on and before ``end``."""
         return [event for event in self.events if start <= event.time < end]
 
     def modified(self, uri: str) -> datetime | None:

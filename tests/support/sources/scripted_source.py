@@ -23,7 +23,6 @@ LIST = "/resourcelist.xml"
 
 
 def serve(body: bytes, tag: str = "") -> Callable[[Asked], list[Step]]:
-    """Serve a body as a good server does, ranges too."""
     tag = tag or f'"{hashlib.sha256(body).hexdigest()[:8]}"'
 
     def script(asked: Asked) -> list[Step]:

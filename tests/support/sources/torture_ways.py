@@ -62,7 +62,6 @@ def endless(asked: Asked) -> Iterator[Step]:
 
 
 def half_changed(asked: Asked) -> list[Step]:
-    """Serve a body that is replaced while it is sent."""
     return [head(f"Content-Length: {len(SMALL)}") + SMALL[:9], 0.05, SMALL[9:].upper()]
 
 

@@ -20,7 +20,6 @@ def server() -> Iterator[EventServer]:
 
 
 def until(stream: Generator[bytes, None, FetchResponse], wanted: bytes) -> bytes:
-    """Return what came up to something; it must come soon."""
     came, began = b"", time.monotonic()
     while wanted not in came:
         came += next(stream)
