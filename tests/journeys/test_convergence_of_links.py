@@ -58,7 +58,6 @@ class Life:
         return link("describedby", BASE + name)
 
     def list_aside(self, name: str) -> None:
-        """Let something that is linked to be listed from now on."""
         del self.asides[name], self.world.network.answers[BASE + name]
         self.put(name)
 
@@ -92,7 +91,6 @@ class Life:
             self.pull()
 
     def expected(self) -> dict[str, bytes]:
-        """What is listed, and what that links to and can be had."""
         found = dict(self.world.source.originals.contents())
         for name in self.links:
             for target in self.links[name]:

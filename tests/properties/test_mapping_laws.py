@@ -29,7 +29,6 @@ def folded(path: str) -> str:
 
 
 def accepted(uris: Iterable[str]) -> dict[str, str]:
-    """The URIs that are not refused, with their normal forms."""
     normal = {}
     for uri in uris:
         try:

@@ -120,7 +120,6 @@ def bodies() -> Iterator[Way]:
 
 
 def contents() -> Iterator[Way]:
-    """Bodies that are whole, and not what the list says."""
     yield Way(
         name="too-long",
         answers=(answer(body=SMALL * 9),),
