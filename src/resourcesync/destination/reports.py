@@ -224,7 +224,7 @@ class FetchedCounts(msgspec.Struct, frozen=True, kw_only=True):
         unpatched: Patches that failed; their resources were fetched whole.
         rechecked: Resources requested again though no list tells that they changed.
         stale: Of the rechecked, those that had changed.
-        bytes: Bytes of the resources installed.
+        bytes: Bytes of the resources fetched, equal and patched ones too.
     """
 
     verified: int = 0
