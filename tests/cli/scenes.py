@@ -78,13 +78,11 @@ class Scene:
         self._lines += [f"# {text}", ""]
 
     def requests(self) -> None:
-        """Show what was requested since this was last asked."""
         asked = sorted({asked.target for asked in self.source.asked})
         self.source.asked.clear()
         self._lines += [f"# requested: {' '.join(asked)}", ""]
 
     def transcript(self) -> str:
-        """Return the transcript without what differs from run to run."""
         steady: list[str] = []
         for kind, lines in groupby(self._lines, _kind):
             steady += sorted(lines) if kind else lines  # noqa: B031 - it is read once

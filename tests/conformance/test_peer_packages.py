@@ -39,6 +39,7 @@ def test_other_programs_take_our_packages(package: Path) -> None:
     assert "No errors detected" in done.stdout
 
 
+@pytest.mark.filterwarnings("ignore:os.path.commonprefix")  # of resync, on Python 3.15
 @pytest.mark.parametrize("compress", [True, False])
 def test_the_dumps_of_resync_are_read(tmp_path: Path, compress: bool) -> None:
     theirs = ResourceList()

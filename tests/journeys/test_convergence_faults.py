@@ -21,7 +21,6 @@ from tests.support.worlds.world import World
 
 @pytest.fixture
 def killed(world: World[PublishedSource], monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
-    """Kill a pull at a write; a dead process writes nothing more."""
 
     def pull(
         kind: type, name: str, when: Callable[..., bool], *, after: bool = False, **options: Any

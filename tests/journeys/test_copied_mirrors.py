@@ -14,7 +14,6 @@ from tests.support.worlds.world import World
 
 
 def _by_cp(folder: Path) -> None:
-    """Copy all files, with their times: only the numbers of the files differ."""
     shutil.copytree(folder, folder.with_name("copy"), symlinks=True)
     shutil.rmtree(folder)
     folder.with_name("copy").rename(folder)
@@ -42,7 +41,6 @@ def _quarantined(world: World[PublishedSource]) -> list[str]:
 
 
 def _count_unlike(world: World[PublishedSource]) -> int:
-    """Count the copies whose recorded signature is not that of their file."""
     with world.dependencies() as opened:
         look = opened.copies
         return sum(look.signature(copy.path) != copy.signature for copy in opened.state.copies())

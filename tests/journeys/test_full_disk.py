@@ -45,7 +45,6 @@ def pull_two_files(home: Path, mirror: Path) -> None:
 
 
 def whole(folder: Path, tree: Path) -> list[str]:
-    """The names of the files of a folder, each of which must be whole."""
     names = []
     for path in folder.glob("*.bin"):
         assert path.read_bytes() == (tree / path.name).read_bytes()

@@ -27,7 +27,6 @@ LARGE = "a" * 20_000
 
 @pytest.fixture
 def site(tmp_path: Path) -> World[PlainSite]:
-    """A mirror of a site of which one page was edited, and its date was not."""
     world = World(tmp_path / "mirror", PlainSite(PAGES, date="2024-01-01"))
     world.pull()
     world.clock.advance(hours=1)
@@ -229,6 +228,9 @@ def test_a_file_that_a_full_pull_found_altered_and_could_not_fetch_stays_known_a
         report = world.pull(mode=mode, delete="never")
         assert (report.state, report.failed) == (MirrorState.BEHIND, 2)
         assert world.status().retained.damaged == 1
+        with world.state() as state:  # only an audit lets a deletion move it
+            found = {state.copy(f"{BASE}objects/000{n}.html").signature for n in (3, 4)}  # type: ignore[union-attr]
+        assert found == {"missing" if is_gone else "edited"}
     world.network.answers.clear()
     report = world.pull()
     assert (report.created, report.updated, report.failed) == (is_gone, not is_gone, 1)
@@ -275,20 +277,28 @@ def test_a_copy_that_an_audit_found_altered_or_missing_counts_as_proven_nowhere(
     assert (report.created, report.updated, report.evidence.by_hash) == (1, 1, number)
 
 
+@pytest.mark.parametrize("mode", ["auto", "baseline"])
 def test_a_changed_file_that_a_deletion_left_is_known_as_changed_until_it_is_fetched_again(
-    world: World[PublishedSource],
+    mode: str, world: World[PublishedSource]
 ) -> None:
+    kept = world.folder / "objects/0003.html"
     world.pull()
     world.source.remove("objects/0003.html")
     world.source.publish()
-    (world.folder / "objects/0003.html").write_text("mine")
+    kept.write_text("mine")
     assert [world.pull(mode=mode).retained.edited for mode in ("auto", "baseline")] == [1, 1]
-    assert (world.folder / "objects/0003.html").read_text() == "mine"
 
-    report = world.pull(delete="never")
+    report = world.pull(delete="never", mode=mode)
     assert (report.state, report.retained.damaged) == (MirrorState.BEHIND, 1)
-    assert world.pull(delete="auto").retained.edited == 1
-    assert world.pull(dry_run=True).retained.edited == 1
+    kept.write_text("content of 3")
+    for dry_run in (True, False):
+        report = world.pull(mode=mode, dry_run=dry_run)
+        assert (report.state, report.retained.unlisted) == (MirrorState.IN_SYNC, 1)
+    assert world.status().state is MirrorState.IN_SYNC
+    kept.write_text("mine")
+    assert world.pull(delete="auto", mode=mode, dry_run=True).retained.edited == 1
+    assert world.pull(delete="auto", mode=mode).retained.edited == 1
+    assert kept.read_text() == "mine"
     world.source.put("objects/0003.html", "content of 3")
     world.source.publish()
     assert world.pull().updated == 1

@@ -101,7 +101,6 @@ class Publication:
                 self._harvester.site.put(f"/{name}", path.read_bytes(), "application/xml")
 
     def check_mirror(self) -> None:
-        """Pull, and hold the copies against what the harvester has."""
         assert run(["pull", self._harvester.site.url, str(self.mirror), "--quiet"]) == 0
         copies = self.mirror / "data"
         found = {

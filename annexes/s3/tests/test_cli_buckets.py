@@ -33,7 +33,6 @@ def own_home(here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture
 def other(bucket: str) -> Bucket:
-    """Open the bucket as another program does, with nobody between."""
     return Bucket(bucket, patience=5)
 
 

@@ -99,15 +99,11 @@ def _kind_of(recording: CatalogueRecording, change: Change) -> str:
 
 
 def _record(recording: CatalogueRecording, kind: str, resource: Resource) -> None:
-    match kind:
-        case "created":
-            recording.created(resource, "")
-        case "updated":
-            recording.updated(resource, "")
-        case "touched":
-            recording.touched(resource, "")
-        case _:
-            recording.deleted(resource)
+    if kind == "deleted":
+        recording.deleted(resource)
+        return
+    record = {"created": recording.created, "updated": recording.updated}
+    record.get(kind, recording.touched)(resource, "")
 
 
 def fill(

@@ -92,7 +92,6 @@ class Baseline:
             proves_absence=absence is planner.Absence.DELETED,
             absent_at=absent_at,
             linked=linked,
-            unread_parts=snapshot.unread_parts,
             was_read=self._pull.was_read(snapshot.at, history),
         )
 
@@ -120,7 +119,6 @@ class Baseline:
 
     @property
     def _is_forced(self) -> bool:
-        """True if the operator vouches for these lists: times of earlier lists are no measure."""
         return self._pull.options.mode == "baseline" or self._pull.options.moved != ""
 
     def _resource_list(self) -> str:
@@ -251,12 +249,11 @@ class Baseline:
             filtered_count=counts.filtered if dry_run else None,
             selected_count=plan.same + plan.create + plan.update + counts.postponed,
             refused_count=self._pull.selection.refusals.count,
-            unread_parts=lists.snapshot.unread_parts,
+            unread_parts=len(self._pull.selection.refusals.unread),
             is_written=not dry_run,
         )
 
     def _assign_paths(self, lists: _ListsRead, created: int) -> None:
-        """Assign paths to new resources; the decisions are made again if that changes others."""
         assignment = self._pull.path_assignment
         if self._pull.sync_state.relocated_uris or created >= _MAX_NEW:
             is_changed = assignment.assign_all(self._rows_of(lists))
@@ -327,7 +324,8 @@ class Baseline:
 
     def _decide_policy(self, snapshot: ListSnapshot, history: ChangeHistory | None) -> None:
         absence, absent_at = self._assess(snapshot, history)
-        if refused := self._pull.selection.refusals.count - snapshot.unread_parts:
+        refusals = self._pull.selection.refusals
+        if refused := refusals.count - len(refusals.unread):
             self._pull.warn_not_understood(refused)
         if snapshot.outdated_parts:
             self._pull.warn("old-part", pull_session.OLD_PART)

@@ -93,7 +93,7 @@ class Destination:
                     from resourcesync.destination import trash  # noqa: PLC0415 - most have none
 
                     purged = trash.purge_old_trash(equipment, options.trash)
-                    if not options.trash and purged > outcome.deletions.deleted:
+                    if not options.trash and purged > outcome.deletions.trashed:
                         text = f"trash = 0: all of the trash, also old files, is gone ({purged:,})"
                         fields = {"code": "trash-emptied", "message": text, "evidence": ()}
                         equipment.report("warning", fields)
@@ -113,7 +113,6 @@ class Destination:
 
     @contextmanager
     def _recording_failure(self, run: runs.MirrorRun, options: PullOptions) -> Iterator[None]:
-        """Record why a pull failed; not a usage error, which says nothing about the mirror."""
         try:
             self._dependencies.check_folder()
             yield
@@ -176,7 +175,6 @@ class Destination:
         return options, options.prune or is_other or known not in (None, options.filters)
 
     def _find_lists(self, options: PullOptions) -> known_lists.SourcePlace:
-        """The mirror knows its resources by their first URIs, so all files stay in place."""
         if not options.moved:
             return self._locator.known_place(self._dependencies.source, options)
         before, was_moved = self._sync_state.identity, self._sync_state.moved_from
@@ -272,7 +270,6 @@ class Destination:
         return baseline.run(gap=step is Next.NEWER_BASELINE)
 
     def _fill_gap(self, pull: SyncSession, baseline: "Baseline") -> SyncOutcome | Next:
-        """A list that was cut may be completed later, with the same moment."""
         is_cut = pull.cursor.phase is Phase.CUT_LIST
         done = baseline.run(known=self._known_list(pull), newer=not is_cut)
         if isinstance(done, SyncOutcome):

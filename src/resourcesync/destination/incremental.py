@@ -33,6 +33,7 @@ from resourcesync.destination.pull_session import Next, SyncOutcome, SyncSession
 from resourcesync.destination.reports import Mode
 from resourcesync.destination.runs import RecordedPlan, delete_pending, fetch_planned
 from resourcesync.destination.sync_state import cursor_note, encode_notes, undone_tasks
+from resourcesync.destination.transfers.verification import inspected_copy
 from resourcesync.errors import DocumentError, SourceError
 from resourcesync.mirror_state.rows import Copy, Fixity, Pending, PendingTask, StateTransaction
 from resourcesync.model.timestamps import format_w3c, from_microseconds
@@ -234,7 +235,6 @@ class Incremental:
             yield row if has_patch and self._is_next(row, history) else planner.without_patch(row)
 
     def _is_next(self, row: planner.ListedEntry, history: ChangeHistory) -> bool:
-        """True if a patch of the new change applies to the copy: no change is missing between."""
         if history.has_undated or self._pull.cursor.has_gap:
             return False
         state = self._pull.state
@@ -265,14 +265,23 @@ class Incremental:
             if isinstance(row, Pending):
                 yield row.uri, row, self._decide_task(row)
             else:
-                copy = self._pull.state.copy(row.uri)
-                yield row.uri, None, planner.decide(copy, row, None, self._policy)
+                yield row.uri, None, planner.decide(self._copy(row.uri), row, None, self._policy)
+
+    def _copy(self, uri: str) -> Copy | None:
+        pull, copy = self._pull, self._pull.state.copy(uri)
+        if copy is None or not copy.is_suspect:
+            return copy
+        with pull.dependencies.copies.inspect() as look:
+            found = inspected_copy(copy, look)
+        if not (found.is_suspect or pull.options.dry_run):
+            pull.state.commit(StateTransaction(suspect=[found]))
+        return found
 
     def _decide_task(self, task: Pending) -> planner.Decision | None:
         if self._is_void(task):
             return None
         row = planner.listed_from_task(task) if task.task == PendingTask.FETCH else None
-        return planner.decide(self._pull.state.copy(task.uri), row, task, self._policy)
+        return planner.decide(self._copy(task.uri), row, task, self._policy)
 
     def _undecided(
         self, rows: Iterator[planner.ListedEntry]
@@ -347,7 +356,7 @@ class Incremental:
         pull = self._pull
         orphans, self._orphans = self._found_orphans(), lambda: iter(())
         while group := list(islice(orphans, _CHUNK)):
-            copies = [copy for uri in group if (copy := pull.state.copy(uri)) is not None]
+            copies = [copy for uri in group if (copy := self._copy(uri)) is not None]
             gone = sorted({*group} - {copy.uri for copy in copies})
             reason = listed_rows.UNLINKED_REASON
             decisions = (planner.decide_gone(copy, reason, self._policy) for copy in copies)
@@ -405,7 +414,6 @@ class Incremental:
 
 
 def _as_undated(row: planner.ListedEntry) -> planner.ListedEntry:
-    """Return a row of lists that may be an old copy: a deletion without a time is unsure."""
     is_unsure = row.change == ChangeKind.DELETED and row.lastmod is None
     return row._replace(undated=True) if is_unsure else row
 

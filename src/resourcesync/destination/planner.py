@@ -604,6 +604,13 @@ def has_old_bytes(row: ListedEntry, copy: Copy | None, found: Sequence[Digest]) 
     return not agree(found, usable(parse_digests(row.contents[0][0])))
 
 
+def has_unlisted_bytes(row: ListedEntry, copy: Copy | None, digests: str) -> bool:
+    """True if bytes differ from a copy, and no list tells of them: a page may say "deleted"."""
+    if row.change != DISPUTED or row.hash or copy is None or copy.is_damaged:
+        return False
+    return copy.digests != digests
+
+
 def has_bytes(copy: Copy | None, digests: str) -> bool:
     """True if a copy has these very bytes, and is not suspect."""
     return copy is not None and copy.digests == digests and not copy.is_damaged

@@ -142,9 +142,11 @@ class DeletionResult(msgspec.Struct, kw_only=True):
     """Result of the deletions of a run.
 
     ``held`` are above the limit of a run; there were ``held_of`` copies when they were first held.
+    The files of those that had one are ``trashed``.
     """
 
     deleted: int = 0
+    trashed: int = 0
     held: int = 0
     held_of: int = 0
     failures: list[Failing] = msgspec.field(default_factory=list)

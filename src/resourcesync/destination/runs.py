@@ -29,7 +29,7 @@ from resourcesync.destination.sync_state import SyncState
 from resourcesync.destination.transfers.verification import inspected_copy
 from resourcesync.discovery.known_addresses import present_uri
 from resourcesync.mirror_state.database import SqliteMirrorState
-from resourcesync.mirror_state.rows import ALTERED, Copy, Fixity, PendingCounts, PendingTask, RunRow
+from resourcesync.mirror_state.rows import Copy, Fixity, PendingCounts, PendingTask, RunRow
 from resourcesync.model.timestamps import to_microseconds
 
 
@@ -190,7 +190,7 @@ def build_report(
         failed=failed,
         reasons=dict(reasons),
         held=held,
-        held_of=deletions.held_of if held else 0,
+        held_of=(deletions.held_of or memory.held_of or 0) if held else 0,
         retained=_retained_counts(pulled, state, counts, memory, edited),
         fetched=_fetched_counts(pulled),
         evidence=memory.evidence(resources, tally.by_request),
@@ -329,7 +329,7 @@ class RecordedPlan:
         is_moved = known.is_unknown or known.is_marked_by_audit
         if is_moved or (is_kept and self._is_audited):
             return False
-        return inspected_copy(known, look).signature == ALTERED
+        return inspected_copy(known, look).signature == EDITED
 
     def _was_absent(self, uri: str) -> bool:
         task = self._pull.state.pending_of(uri)

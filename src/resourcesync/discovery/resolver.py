@@ -109,10 +109,7 @@ class _SourceResolver:
                 return climbed
 
     def _climb(self, document: Document, found: SourceLists) -> SourceLists:
-        """From a list up to its Capability List, which knows the other lists (§6.2).
-
-        A part has an index above it, which may be the only one to name the Capability List.
-        """
+        """From a list up to its Capability List, which knows the other lists (§6.2)."""
         seen = {found.entry, document.uri}
         header, base = document.header, document.uri
         for _ in range(_MAX_HOPS):
@@ -135,10 +132,7 @@ class _SourceResolver:
         return found
 
     def _of_its_moment(self, document: Document, uri: str, climbed: SourceLists) -> SourceLists:
-        """Return the lists of the Source; those of an archived one alone, as it has its moment.
-
-        A mirror that followed a list before it was superseded follows the Source.
-        """
+        """Return the lists of the Source; those of an archived one alone, as it has its moment."""
         header = document.header
         assert header.capability is not None, "it is a list of the framework"
         field = _LISTS[header.capability]

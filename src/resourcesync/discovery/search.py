@@ -290,7 +290,6 @@ class Search(Generic[T]):
         return tuple(target for target in targets if uris.is_at_home(target, homes))
 
     def _search_robots(self, uri: str) -> T | None:
-        """Plain sitemaps are one list together, of which ``robots.txt`` is the index."""
         from resourcesync.discovery.links import named_sitemaps  # noqa: PLC0415 - rarely needed
 
         robots = self._get(uri)
@@ -310,7 +309,6 @@ class Search(Generic[T]):
     def _follow_sitemaps(
         self, targets: Iterable[str], index: FetchedDocument | None = None
     ) -> T | None:
-        """Nothing shows which of them are ResourceSync's: those with a capability win (§6.3.4)."""
         marked, plain = self._sort([uri for uri in targets if not self._was_tried(uri)])
         best = marked or plain
         if len(best) == 1:
@@ -320,10 +318,7 @@ class Search(Generic[T]):
         return self._goal.use_several(tuple(OfferedSet(uri=uri) for uri in best)) if best else None
 
     def _sort(self, targets: list[str]) -> tuple[list[str], list[str]]:
-        """Return those with a capability, and the plain sitemaps that no other one lists.
-
-        Those beyond the budget are not read, and so none of them is left out.
-        """
+        """Return those with a capability, and the plain sitemaps that no other one lists."""
         marked, plain, feeds = list[str](), list[str](), list[str]()
         listed, size = set[str](), 0
         for number, target in enumerate(targets):
@@ -461,7 +456,6 @@ def _parts_among(targets: Iterable[str], document: "Document") -> set[str]:
 
 
 def _is_absence(error: errors.ResourceSyncError) -> bool:
-    """True if an answer means that nothing is there: 403 is how some servers hide dot files."""
     if isinstance(error, errors.SourceRefusedError):
         return error.status == _NOT_FOR_DOTS
     is_refused = isinstance(error, errors.BadResponseError) and error.status in _CLIENT_ERRORS

@@ -71,10 +71,7 @@ def _parse_credentials(read: "_AuthTable") -> Credentials:
 
 
 class _AuthTable:
-    """One table of the configuration, whose keys are removed as they are read.
-
-    Without ``reads``, a harmless value is in place of each secret.
-    """
+    """One table of the configuration, whose keys are removed as they are read."""
 
     def __init__(
         self,

@@ -132,7 +132,6 @@ def links_by_rule(
 
 
 def _ending(template: str) -> str:
-    """Return an ending of all addresses that a template makes."""
     name = template.rpartition("}")[2].rpartition("/")[2]
     return "" if name in {".", ".."} else name
 

@@ -210,10 +210,7 @@ _fingerprint: Final[Callable[[_Pair], str]] = itemgetter(1)
 def _stretches(
     known: Iterator[_Pair], runs: Iterator[Sequence[Original]], *, anew: bool
 ) -> Iterator[tuple[Sequence[_Pair], Sequence[Original]]]:
-    """Yield the differing parts of two listings, each stretch with less than some thousand.
-
-    Nearly all of a scan is this comparison, so equal runs are compared as a whole.
-    """
+    """Yield the differing parts of two listings, each stretch with less than some thousand."""
     waiting: list[_Pair] = []
     last = ""
     for run in runs:

@@ -82,7 +82,6 @@ class Watching(AdminPages):
         raise AssertionError(f"the service ended before it printed {text!r}")
 
     def reload(self) -> None:
-        """Have it read its configuration again, and retry what failed."""
         self._process.send_signal(signal.SIGHUP)
 
     def pull_by_hand(self) -> None:
@@ -91,7 +90,6 @@ class Watching(AdminPages):
             pass
 
     def status(self) -> Ran:
-        """Run ``status --check`` beside it, between two pulls."""
         while True:
             ran = resourcesync("status", "museum", "--check", cwd=self._home)
             if "museum  syncing" not in ran.stdout:

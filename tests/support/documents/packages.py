@@ -126,7 +126,6 @@ def forge(*members: Forged, comment: bytes = b"", before: bytes = b"", **end: in
 
 
 def sound(*members: tuple[str, bytes], more: Sequence[Forged] = ()) -> bytes:
-    """A ZIP with a manifest that lists these members and nothing else."""
     text = manifest(*(listed(f"/{name}", data) for name, data in members))
     files = [Forged(name.encode(), data) for name, data in members]
     return forge(Forged(b"manifest.xml", text), *files, *more)

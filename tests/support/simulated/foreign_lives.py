@@ -37,7 +37,6 @@ _LISTS: Final = ("changelist.xml", "resourcelist.xml")
 
 
 def _moved(text: str) -> str:
-    """Return a list every second entry of which is of another host."""
     count = iter(range(len(text)))
     return _LOC.sub(
         lambda match: match[0] if next(count) % 2 else match[0].replace(BASE, _ELSEWHERE), text

@@ -67,7 +67,6 @@ class DSpace(ABC):
         self._files[CAPABILITY_LIST] = self.capability_list(known.now, last)
 
     def rebase(self, known: Known) -> None:
-        """Write the Resource List anew, and what happened since the last time."""
         self._write_resource_list(known)
         self.update(known)
 

@@ -69,7 +69,6 @@ class ScriptedSource:
         length: bool = True,
         serving: bool = True,
     ) -> str:
-        """List a resource, and serve it well; return its URI."""
         uri = self.server.origin + target
         said = sha256(body) if digest is None else digest
         facts = f' hash="{said}"' if said else ""

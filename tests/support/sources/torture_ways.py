@@ -37,7 +37,6 @@ def good(body: bytes = SMALL) -> Answer:
 
 
 def fresh_only(asked: Asked) -> list[Step]:
-    """Serve old bytes from a cache unless it is told not to."""
     is_fresh = "no-cache" in asked.fields.get("cache-control", "")
     return answer(body=SMALL if is_fresh else SMALL.upper())
 
@@ -198,7 +197,6 @@ ELSEWHERE: Final = b"content of elsewhere\n"
 
 
 def ranges() -> Iterator[Way]:
-    """Large bodies that are cut once, and ranges that are answered wrongly."""
     rest, total = LARGE[1_400_000:], len(LARGE)
     for name, script in (
         (

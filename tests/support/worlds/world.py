@@ -30,9 +30,7 @@ class Source(Protocol):
 
     def serve(self, request: FetchRequest) -> Answer | Exception: ...
 
-    def contents(self) -> dict[str, bytes]:
-        """Return its resources by URI, as a mirror in sync has them."""
-        ...
+    def contents(self) -> dict[str, bytes]: ...
 
 
 SourceT = TypeVar("SourceT", bound=Source)

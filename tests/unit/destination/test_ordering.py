@@ -190,7 +190,6 @@ def pairs(count: int) -> Iterator[Pair]:
 
 
 def peak(count: int) -> int:
-    """The most bytes of memory that putting so many pairs in order takes."""
     spool: ExternalSorter[Pair] = ExternalSorter(
         key=itemgetter(0), dump=dump, load=load, spill=tempfile.TemporaryFile, run_length=2_000
     )

@@ -30,7 +30,6 @@ TAG: dict[str, Any] = {"ETag": '"v1"'}
 
 
 def cut(at: int, body: bytes = BODY, how: str = CLOSE, **fields: str) -> list[Step]:
-    """Begin a whole answer and break off after ``at`` bytes of the body."""
     (whole,) = answer(body=body, **fields)
     assert isinstance(whole, bytes)
     return [whole[: len(whole) - len(body) + at], 0.02, how]

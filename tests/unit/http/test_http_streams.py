@@ -28,7 +28,6 @@ def until(stream: Generator[bytes, None, FetchResponse], wanted: bytes) -> bytes
 
 
 def _rest(stream: Generator[bytes, None, FetchResponse], came: bytearray) -> FetchResponse:
-    """Take what is left of a stream; return the answer that it ends with."""
     while True:
         try:
             came += next(stream)

@@ -436,7 +436,6 @@ class FileTreeOriginals(Originals):
         return _signature(found), found.st_size
 
     def _open_sibling(self, uri: str) -> int:
-        """Open a file, fast if it is in the folder that this thread's scan is in."""
         if self._current is not None:
             folder, descriptor = self._current
             segment = uri.removeprefix(folder)

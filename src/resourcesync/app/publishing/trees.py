@@ -170,7 +170,6 @@ class _Tree(NamedTuple):
                     yield Omission(name=name, reason="it is in a folder of the documents")
 
     def _leave_address(self) -> Publication:
-        """Start over at another address before it has dumps: its lists continue no older ones."""
         plan = PLAN.read(self.source.catalogue)
         is_left = plan is not None and plan.base_uri != self.source.settings.names.base_uri
         return ListPublisher(self.source).publish() if is_left else Publication()

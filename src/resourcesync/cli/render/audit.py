@@ -119,23 +119,23 @@ def _cost(report: AuditReport) -> str:
 
 
 def _next_command(report: AuditReport, mirror: Path) -> str:
-    is_complete = report.present == report.accurate == report.listed
-    if is_complete and report.held:
+    is_sound = report.accurate + report.unchecked + report.originals == report.listed
+    if is_sound and report.held:
         return f"decide on the held deletions: resourcesync status {mirror}"
-    if is_complete and report.edited:
+    if is_sound and report.edited:
         return f"move or remove what was changed locally, then: resourcesync pull {mirror}"
-    if is_complete and report.damaged and not report.refused:  # they cannot be fetched
+    if is_sound and report.damaged and not report.refused:  # they cannot be fetched
         return f"resourcesync repair {mirror} --delete"
     ask = "ask the Source to correct its list, or "
     accept = f"{ask}accept that: resourcesync pull {mirror} --accept-missing"
-    if is_complete and report.lacks_pages and not report.has_gap:  # no pull helps
+    if is_sound and report.lacks_pages and not report.has_gap:  # no pull helps
         return accept if report.present else f"{ask}to serve them to programs"
-    without_fault = report.accurate + report.unchecked + report.originals == report.listed
+    without_fault = is_sound and not (report.extra or report.refused)
     if report.originals and without_fault:
         return "ask the Source to copy these originals again: it lists what the mirror has"
     if report.unchecked and without_fault:
         return accept if report.unserved else "run it again, when they can be checked"
-    if report.is_begun or report.has_gap or not report.present or is_complete:
+    if report.is_begun or report.has_gap or not report.present or is_sound:
         return f"resourcesync pull {mirror}"
     return f"resourcesync repair {mirror} --from-audit {report.audit}"
 

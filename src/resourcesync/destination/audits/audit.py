@@ -80,7 +80,6 @@ class Audit:
         self._findings: list[AuditFinding] = []
         self._contents: dict[str, CopyContent | StorageError | None] = {}
         self._has_gap = self._is_offline = self._is_served = False
-        self._unread_parts = 0
         self._is_read, self._is_unproving = True, pull.sync_state.is_unproving
         self._has_unavailable = any(count_unavailable(pull.state.pending_counts(), pull.sync_state))
         self._suspects = fixity.SuspectMarker(pull, offline=False)
@@ -93,7 +92,7 @@ class Audit:
         )
         proven = self._check_fixity(run, rolling)
         sync_state, counts, cursor = self._pull.sync_state, self._counts, self._pull.cursor
-        at = cursor.checkpoint
+        at, refusals = cursor.checkpoint, self._pull.selection.refusals
         with ExitStack() as held:
             rows = fixity.stored_rows(self._pull.state)
             if not offline:
@@ -111,8 +110,8 @@ class Audit:
             audit=run,
             at=_datetime_of(at),
             findings=tuple(self._findings),
-            refused=sync_state.refused_count if offline else self._pull.selection.refusals.count,
-            unread=count_unread(self._pull.state) if offline else self._unread_parts,
+            refused=sync_state.refused_count if offline else refusals.count,
+            unread=count_unread(self._pull.state) if offline else len(refusals.unread),
             doubted=self._suspects.count,
             proven=None if proven is None else proven.count,
             proven_since=_datetime_of(None if proven is None else proven.oldest),
@@ -159,7 +158,7 @@ class Audit:
             )
         listed = Baseline(pull).read_listed_rows(held)
         self._has_gap, self._is_read = listed.has_gap, listed.was_read
-        self._unread_parts, self._is_unproving = listed.unread_parts, not listed.proves_absence
+        self._is_unproving = not listed.proves_absence
         return listed.at, listed.rows()
 
     def _compare(self, rows: Iterator[planner.ListedEntry], inspector: CopyInspector) -> None:
@@ -181,7 +180,7 @@ class Audit:
                 case Created(row):
                     self._report_missing(row)
                 case Deleted(copy):
-                    if not self._unread_parts:  # else an unread part may list it
+                    if not self._pull.selection.refusals.unread:  # else an unread part may list it
                         self._report_extra(copy, inspector)
         self._counts.listed += plain
         self._counts.present += plain
@@ -251,10 +250,7 @@ class Audit:
             self._add_finding(FindingKind.MISSING, row.uri, row.path, _missing_reason(waiting))
 
     def _unavailable_code(self, uri: str) -> str:
-        """Return why the Source does not serve the resource of a copy, if that is accepted.
-
-        The last attempt decides: that of a pull, or the request of this audit.
-        """
+        """Return why the Source does not serve the resource of a copy, if that is accepted."""
         bad = self._failed_checks.get(uri)
         last: fixity.FailedCheck | Pending | None = bad
         was_requested = self._is_served or (bad is not None and not bad.is_local)
@@ -330,7 +326,6 @@ class Audit:
                 self._count_accurate(copy, row)
 
     def _is_to_be_fetched(self, copy: Copy) -> bool:
-        """True if a pull could not fetch what is listed now, so that the copy may be outdated."""
         waiting = self._pull.state.pending_of(copy.uri)
         is_due = waiting is not None and waiting.task == PendingTask.FETCH
         return is_due and not self._is_served and not self._unavailable_code(copy.uri)

@@ -161,10 +161,7 @@ def _lacks_processed(changes: Sequence[ChangeMark], known: Window) -> bool:
 
 
 def _is_older(changes: Sequence[ChangeMark], known: Window) -> bool:
-    """True if a list ends before the processed one: it is an older copy of it.
-
-    Its end is the beginning of the processed one, or all of its changes have earlier times.
-    """
+    """True if a list ends before the processed one: it is an older copy of it."""
     keys, stored = [change.key for change in changes], list(known.keys)
     for size in range(min(len(keys), len(stored) - 1), 0, -1):
         shared = keys[-size:]
