@@ -27,7 +27,7 @@ INSERT INTO resource SELECT uri, lastmod_us, length, hash, media_type, more, '' 
 ORDER BY uri
 """
 _KIND: Final = """
-SELECT CASE
+    CASE
         WHEN known.uri IS NULL THEN 'created'
         WHEN account.hash <> known.hash OR account.length IS NOT known.length THEN 'updated'
         WHEN account.hash = '' AND account.lastmod_us IS NOT known.lastmod_us THEN 'updated'
@@ -35,18 +35,18 @@ SELECT CASE
         WHEN account.media_type <> known.media_type OR account.more <> known.more THEN 'updated'
         WHEN account.lastmod_us IS NOT known.lastmod_us THEN 'touched'
         ELSE 'same'
-    END AS kind, account.*
+    END
 """
 _KNOWN: Final = "AS account LEFT JOIN main.resource AS known USING (uri)"
 _DIFFERENCES: Final = f"""
 CREATE TEMP TABLE difference AS
-SELECT * FROM ({_KIND} FROM temp.account {_KNOWN}) WHERE kind <> 'same'
+SELECT * FROM (SELECT {_KIND} AS kind, account.* FROM temp.account {_KNOWN}) WHERE kind <> 'same'
 """  # noqa: S608 - made of our own text alone
 _ONE: Final = f"""
-{_KIND} FROM (
+SELECT {_KIND} FROM (
     SELECT ? AS uri, ? AS lastmod_us, ? AS length, ? AS hash, ? AS media_type, ? AS more
 ) {_KNOWN}
-"""
+"""  # noqa: S608 - made of our own text alone
 _GONE: Final = """
 INSERT INTO difference (kind, uri, hash, media_type, more)
 SELECT 'deleted', uri, '', '', '' FROM main.resource
