@@ -94,10 +94,7 @@ def open_mirror_folder(
 
 
 def _remove_created(folder: Path, *, had_own: bool, keep: bool) -> None:
-    """Remove what opening a mirror made, when no mirror came of it, and nothing else.
-
-    A folder ``.resourcesync`` that existed before may contain a catalogue, a trash or a quarantine.
-    """
+    """Remove what opening a mirror made, when none came of it; what was there before stays."""
     if had_own:
         for suffix in ("", "-wal", "-shm"):
             remove_file(folder / OWN_FOLDER / f"{STATE_FILE}{suffix}")
@@ -111,7 +108,7 @@ def _remove_created(folder: Path, *, had_own: bool, keep: bool) -> None:
 
 
 def _check_no_loop(folder: Path, source: str) -> None:
-    """Refuse to make a mirror of a Source in the very folder that the Source publishes."""
+    """Refuse a mirror in the folder that its Source publishes: copies would be published, too."""
     if not (folder / OWN_FOLDER / _CATALOGUE).is_file():
         return
     from resourcesync.catalogue.reader import read_note  # noqa: PLC0415 - rarely
@@ -126,11 +123,7 @@ def _check_no_loop(folder: Path, source: str) -> None:
 
 
 def _check_not_nested(folder: Path, *, is_new: bool) -> None:
-    """Refuse a mirror in another one, and to make one around another.
-
-    The Source of the outer one could else list files with the paths of the inner one's. A folder of
-    sets has no state of its own, so it is no mirror.
-    """
+    """Refuse a mirror in another one, and to make one around another."""
     place = folder.resolve()
     above = next(filter(mirror_home.is_mirror, place.parents), None)
     if above is not None:

@@ -51,10 +51,7 @@ class ChangeLogReader(msgspec.Struct, kw_only=True):
         yield from self._read_changes(begin.number)
 
     def _read_copies(self, begin: ChangeLogPosition) -> Iterator[LoggedChange]:
-        """Yield the copies after a URI; what changes meanwhile is in the log after ``begin``.
-
-        The position after the last one is in the log, where nothing comes a second time.
-        """
+        """Yield the copies after a URI; what changes meanwhile is in the log after ``begin``."""
         copies = (
             each if each.length >= 0 else self._content(each.uri) for each in self.state.copies()
         )
@@ -69,10 +66,7 @@ class ChangeLogReader(msgspec.Struct, kw_only=True):
         self.position = begin._replace(uri="")
 
     def _content(self, uri: str) -> Copy | None:
-        """Return a copy whose file is being replaced, with its former content; ``None`` if new.
-
-        If the new bytes turn out to be the same, the log has no change that a reader gets.
-        """
+        """Return a copy whose file is being replaced, with its former content; ``None`` if new."""
         for _ in range(2):  # it may be replaced again between the two readings
             before = self.state.content_before(uri)
             copy = self.state.copy(uri)

@@ -109,7 +109,7 @@ class _SourceResolver:
                 return climbed
 
     def _climb(self, document: Document, found: SourceLists) -> SourceLists:
-        """From a list up to its Capability List, which knows the other lists (§6.2)."""
+        """Climb from a list to its Capability List (§6.2), by way of the index above a part."""
         seen = {found.entry, document.uri}
         header, base = document.header, document.uri
         for _ in range(_MAX_HOPS):

@@ -199,10 +199,7 @@ def shares(changes: Sequence[ChangeMark], known: Window | None) -> bool:
 
 
 def _after_shared(changes: Sequence[ChangeMark], known: Window) -> Sequence[int] | None:
-    """Return the changes outside of a block that both lists have; ``None`` if there is none.
-
-    The block is all of the old list, or its end at the beginning of the new one.
-    """
+    """Return the changes outside of a block that both lists have; ``None`` if there is none."""
     keys, stored = [change.key for change in changes], list(known.keys)
     if not any(not key.startswith(_VAGUE) for key in stored):
         return None

@@ -262,10 +262,7 @@ class ChangeListReader(msgspec.Struct, kw_only=True):
             reading.close_all_but_last()
 
     def _with_own_interval(self, span: intervals.ChangeListSpan) -> intervals.ChangeListSpan:
-        """Return a list with its own interval, where its index does not give its start.
-
-        Without times its order is unknown: an index may have the newest list first.
-        """
+        """Return a list with its own interval, where its index does not give its start."""
         if span.from_ is not None:
             return span
         with self._get_list(span.uri) as fetched:
@@ -439,11 +436,7 @@ def _archived_lists(
 def _read_archive(
     documents: DocumentFetcher, archive: "Document"
 ) -> Iterator[intervals.ChangeListSpan]:
-    """Yield the Change Lists of an open archive, or of the parts of its index.
-
-    Drafts write ``sitemapindex`` for an archive: then its parts are Change Lists, as the first one
-    shows.
-    """
+    """Yield the Change Lists of an open archive, or of the parts of its index."""
     check_capability(archive, Capability.CHANGE_LIST_ARCHIVE)
     parts = parts_of(archive)
     spans = (intervals.announced_span(*item) for item in parts.items())
