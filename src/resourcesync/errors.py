@@ -97,7 +97,6 @@ class ResourceSyncError(Exception):
 
 
 def _shown_address(uri: str) -> str:
-    """Return an address without what may be secret, short enough for a line of a log."""
     base, _, rest = uri.partition("://")
     if not rest:
         return ""

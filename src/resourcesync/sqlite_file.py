@@ -230,7 +230,6 @@ class SqliteFile:
             )
 
     def _has_room_for_index(self) -> bool:
-        """True if the index of a log is on the disk, since others use the file, or has room."""
         index = Path(f"{self._path}-shm")
         has_index = index.exists() and index.stat().st_size * 2 >= _INDEX_BYTES
         return has_index or not self.errors.has_no_room()

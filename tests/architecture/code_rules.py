@@ -80,7 +80,6 @@ class CodeFile:
         return lines
 
     def tokens(self) -> Iterator[tokenize.TokenInfo]:
-        """Read its tokens, comments too."""
         return tokenize.generate_tokens(io.StringIO(self.text).readline)
 
     def size(self) -> int:

@@ -42,7 +42,6 @@ def run_blocks(page: Path, blocks: list[str], names: dict[str, Any], address: st
 
 @pytest.fixture
 def address(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
-    """Serve the folder ``public`` of the place where the examples are run."""
     monkeypatch.chdir(tmp_path)
     for name, text in FILES.items():
         path = tmp_path / "public" / name

@@ -79,7 +79,6 @@ def module_of(file: CodeFile, names: set[str]) -> Module:
 
 
 def satellites(modules: list[Module]) -> set[str]:
-    """Small modules that serve only one neighbour."""
     users: dict[str, set[str]] = defaultdict(set)
     for module in modules:
         for name in module.imports:

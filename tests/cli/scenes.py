@@ -30,7 +30,8 @@ _UNSTEADY = (
     (r"reports/\d+-", "reports/NOW-"),
     (r"\d{8}T\d{12}Z", "NOW"),
     (r"(?<![.0-9a-f])[0-9a-f]{16}\b", "ID"),
-    (r'("(?:cursor|position|confirmed|signature)"):(?:\d+|"[^"]*")', r'\1:"PLACE"'),
+    (r"(--since \d)\.\d+", r"\1.TIME"),
+    (r'("(?:position|confirmed|signature)"):(?:\d+|"[^"]*")', r'\1:"PLACE"'),
     (r"[0-9.]+ [GTMk]?B(?= free|\b.*of its disk)", "N B"),
 )
 
@@ -82,7 +83,6 @@ class Scene:
         self._lines += [f"# requested: {' '.join(asked)}", ""]
 
     def transcript(self) -> str:
-        """Return the transcript without what differs from run to run."""
         steady: list[str] = []
         for kind, lines in groupby(self._lines, _kind):
             steady += sorted(lines) if kind else lines  # noqa: B031 - it is read once

@@ -95,7 +95,7 @@ def publish_sets_of_a_site(at: Scene) -> None:
 @scene
 def publish_dumps(at: Scene) -> None:
     at.run(f"resourcesync publish public {URL} --dumps resources -o max_package=40")
-    at.run("resourcesync publish public --dumps resources")
+    at.run("resourcesync publish public --dumps resources --json")
     put("objects/0000.txt", "altered\n")
     at.run("resourcesync publish public --dumps all")
     at.note(" ".join(sorted(path.suffix for path in LISTS.iterdir())))

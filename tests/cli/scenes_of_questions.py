@@ -6,6 +6,7 @@ from pathlib import Path
 
 from resourcesync.adapters.mirror.locked_folder import MirrorFolder
 from resourcesync.adapters.system import SystemClock
+from resourcesync.app.mirror import Mirror
 from resourcesync.app.mirror_home import pause
 from tests.cli.scenes import Scene, scene
 from tests.support.commands.command_line import LATER
@@ -217,11 +218,12 @@ def changes(at: Scene) -> None:
     at.silently("resourcesync pull museum --max-delete 1")
     at.run(f"{follow} --ack --json")
     at.run(follow)
+    third = next(change for change in Mirror(None, "museum").changes() if change.number == 3)
     for form in ("", " --csv", " --paths0", " --deleted-paths0"):
-        at.run(f"resourcesync changes museum --since 3{form}")
+        at.run(f"resourcesync changes museum --since {third.position}{form}")
     at.run("resourcesync changes museum --since -1h")
     at.run("resourcesync changes museum --since 2999-01-01")
-    at.run("resourcesync changes museum --since 999")
+    at.run("resourcesync changes museum --since 999.1")
     cursor = OWN / "consumers/rag.json"
     for text in ('{"acknowledged": 9000, "time": 1}', "{", "[]", '{"acknowledged": 1}'):
         cursor.write_text(text)
@@ -251,6 +253,7 @@ def mistakes_2(at: Scene) -> None:
     at.refuse("audit museum --method remote --offline", "list nowhere", "list museum --csv --json")
     at.refuse("changes museum --ack", "changes museum --restart", "changes museum --csv --paths0")
     at.refuse("changes museum --consumer rag --since 3", "changes museum --since 'some day'")
+    at.refuse("changes museum --since 3", "changes museum --since 2026")
     at.refuse("changes museum --consumer rag --ack -q", "changes museum --csv --json")
     at.refuse("changes museum --consumer ../rag", "repair museum --from-audit nobody")
     at.requests()

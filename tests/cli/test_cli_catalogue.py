@@ -82,7 +82,6 @@ def columns(path: Path) -> list[tuple[str, str]]:
 
 @pytest.fixture
 def published(tree: Path, said: Said) -> Path:
-    """Publish the files twice, so that there are resources and changes."""
     assert run(["publish", str(tree), "--url", "https://source.example/", "-qq"]) == 0
     (tree / "objects/0001.txt").write_bytes(b"changed")
     (tree / "objects/0002.txt").unlink()

@@ -211,6 +211,25 @@ def test_links_by_rule_are_published_and_remembered(tree: Path, said: Said) -> N
     said.readouterr()
 
 
+def test_a_link_by_rule_comes_and_goes_with_the_file_that_it_leads_to(
+    tree: Path, said: Said
+) -> None:
+    about, words = tree / "objects/0001.txt.xml", ["publish", "public", "--json"]
+    about.write_text("<about/>")
+    link = ["--link", "describedby:{path}.xml only=*.txt", "--versions"]
+    assert run([*words, "--url", URL, *link]) == 0
+    about.rename(tree / "objects/0002.txt.xml")
+    for updated in (2, 0):
+        said.readouterr()
+        assert run(words) == 0
+        assert rows(said)[-1]["updated"] == updated
+
+    lines = (tree / "resourcesync/changelist.xml").read_text().splitlines()
+    updates = [re.findall(r'rel="(\w+)"', line) for line in lines if 'change="updated"' in line]
+    of_versions = ["memento", "timegate", "timemap"]
+    assert updates == [of_versions, ["describedby", *of_versions]]
+
+
 @contextmanager
 def watched(tree: Path, *words: str) -> Iterator[Started]:
     command = ["publish", str(tree), "--watch", "--url", "https://h.example/"]

@@ -44,7 +44,6 @@ def run_repeatedly(check: Callable[[], object]) -> Iterator[None]:
 
 
 def read_and_close(stream: BinaryIO | None) -> bytes | None:
-    """Read a stream to its end, and close it; ``None`` without one."""
     if stream is None:
         return None
     with stream:

@@ -305,7 +305,6 @@ def _put(store: Store, key: str, body: bytes, replaces: str | None = None) -> st
 
 
 def _put_at_once(eyes: list[Store], bodies: list[bytes], replaces: str | None) -> list[str | None]:
-    """Replace one version from several threads, all at the same moment."""
     together = Barrier(len(eyes))
 
     def one(number: int) -> str | None:

@@ -20,7 +20,6 @@ SHAPES = [Policy(resource_list=False, change_lists=shape) for shape in ChangeLis
 
 @pytest.fixture
 def world(tmp_path: Path) -> World[PublishedSource]:
-    """A Source of two files from before its first Change List."""
     world = World(tmp_path, PublishedSource(max_entries=3))
     world.source.policy = SHAPES[0]
     world.source.put("old.txt", "never changed")

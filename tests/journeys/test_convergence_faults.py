@@ -21,7 +21,6 @@ from tests.support.worlds.world import World
 
 @pytest.fixture
 def killed(world: World[PublishedSource], monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
-    """Kill a pull at a write; a dead process writes nothing more."""
 
     def pull(
         kind: type, name: str, when: Callable[..., bool], *, after: bool = False, **options: Any
@@ -53,7 +52,6 @@ def moves_cursor(step: StateTransaction) -> bool:
 
 
 def lists(world: World[PublishedSource], text: str | None) -> None:
-    """Let the Source have this home page, or none."""
     if text is not None:
         world.source.publish_file("index.html", text)
     elif BASE + "index.html" in world.source.contents():

@@ -91,7 +91,6 @@ class Life:
             self.pull()
 
     def expected(self) -> dict[str, bytes]:
-        """What is listed, and what that links to and can be had."""
         found = dict(self.world.source.originals.contents())
         for name in self.links:
             for target in self.links[name]:

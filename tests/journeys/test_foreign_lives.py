@@ -51,7 +51,6 @@ def test_what_only_one_of_thousands_of_lives_found_is_mended(tmp_path: Path, see
 
 @contextmanager
 def without_addresses() -> Iterator[None]:
-    """Let nobody learn that the Source has two addresses."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(KnownAddresses, "add_source_addresses", lambda *_: None)
         yield

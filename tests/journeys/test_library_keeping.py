@@ -170,8 +170,8 @@ def test_a_loop_that_follows_gets_later_changes_and_ends_when_it_is_asked_to(
     assert list(mirror.changes("index")) == []
 
 
-@pytest.mark.parametrize("since", ["", "x", "1.x", "-1", True, -1])
-def test_what_is_no_position_is_refused(mirror: Mirror, since: str | int) -> None:
+@pytest.mark.parametrize("since", ["", "x", "1.x", "-1", "3", 3])
+def test_what_is_no_position_as_a_number_alone_is_refused(mirror: Mirror, since: Any) -> None:
     with pytest.raises(ConfigurationError, match="since"):
         mirror.changes(since=since)
 

@@ -27,7 +27,6 @@ LARGE = "a" * 20_000
 
 @pytest.fixture
 def site(tmp_path: Path) -> World[PlainSite]:
-    """A mirror of a site of which one page was edited, and its date was not."""
     world = World(tmp_path / "mirror", PlainSite(PAGES, date="2024-01-01"))
     world.pull()
     world.clock.advance(hours=1)
@@ -342,7 +341,6 @@ def test_a_restored_file_that_cannot_be_deleted_as_asked_is_not_kept_by_the_next
 
 @pytest.fixture
 def source(tmp_path: Path) -> World[PublishedSource]:
-    """A mirror of a Source that serves other bytes than it lists."""
     world = World(tmp_path / "mirror")
     for name in ("a.txt", "b.txt"):
         world.source.put(name, LARGE)

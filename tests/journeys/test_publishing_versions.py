@@ -49,7 +49,6 @@ _TIMES = iter(range(1_700_000_000, 1_800_000_000))
 
 
 def write(number: int) -> None:
-    """Write a version of each file, long enough ago to be trusted unread."""
     texts = {
         "a.json": json.dumps({"number": number, "padding": PADDING}, indent=1),
         "b.xml": f"<r><number>{number}</number>{''.join(f'<p>{name}</p>' for name in PADDING)}</r>",

@@ -44,7 +44,6 @@ def world(tmp_path: Path) -> World[DumpSource]:
 
 
 def here(world: World[DumpSource]) -> set[str]:
-    """The URIs that the mirror's memory vouches for."""
     with MirrorFolder(world.folder, world.clock) as mirror:
         assert mirror.state is not None
         return {copy.uri for copy in mirror.state.copies() if copy.length >= 0}

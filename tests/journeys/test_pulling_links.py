@@ -120,6 +120,27 @@ def test_a_copy_that_the_filters_gave_up_is_wanted_again_when_it_is_linked_to(
     assert pull(world, filters=chosen, mode="baseline").updated == 0
 
 
+@pytest.mark.parametrize("is_unlinked", [False, True])
+def test_a_linked_copy_whose_deletion_is_listed_is_requested_unless_nothing_links_to_it_any_more(
+    world: World[LooseSource], is_unlinked: bool
+) -> None:
+    chosen = {"include": ("a.txt",)}
+    world.source.links.put("a.txt", described(BASE + "c.txt"))
+    world.source.publish()
+    pull(world, filters=chosen)
+
+    world.source.remove("c.txt")
+    if is_unlinked:
+        world.source.put("a.txt", b"new")
+        world.source.links.put("a.txt")
+    world.source.publish()
+    report = pull(world, filters=chosen)
+
+    assert (report.state is MirrorState.IN_SYNC) is is_unlinked
+    assert world.asked_resources().count("c.txt") == (not is_unlinked)
+    assert ("c.txt" in names(world)) is not is_unlinked
+
+
 def test_a_lost_linked_copy_is_missing_in_an_audit_and_repaired(world: World[LooseSource]) -> None:
     world.source.publish()
     pull(world)

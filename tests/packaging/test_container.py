@@ -15,7 +15,6 @@ HADOLINT = Path(sys.executable).parent / "hadolint"
 
 
 def builder() -> str | None:
-    """A program that can build images here: its daemon answers, too."""
     for name in ("podman", "buildah", "docker"):
         if shutil.which(name) and not program(name, "info").code:
             return name

@@ -37,7 +37,6 @@ def build(tree: Path, out: Path, *options: str) -> Path:
 
 
 def assert_accepted(*distributions: Path) -> None:
-    """Check them as a package index does."""
     ran = program(sys.executable, "-m", "twine", "check", "--strict", *distributions)
     assert ran.code == 0, ran.said
 

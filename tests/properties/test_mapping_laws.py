@@ -24,7 +24,6 @@ BASES = (BASE, f"{BASE}data/", f"{BASE}v1.0/A/", "http://con/")
 
 
 def accepted(uris: Iterable[str]) -> dict[str, str]:
-    """The URIs that are not refused, with their normal forms."""
     normal = {}
     for uri in uris:
         try:

@@ -54,7 +54,6 @@ def unlike(name: str) -> str:
 
 
 def accepted(uris: Iterable[str]) -> list[str]:
-    """The normal forms of the URIs that are not refused, each once."""
     found = []
     for uri in uris:
         try:

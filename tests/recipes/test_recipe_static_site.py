@@ -48,14 +48,12 @@ class Project:
             os.utime(path, (moment, moment))
 
     def deploy(self) -> None:
-        """Put the files on the host; those of the last deployment are gone."""
         www = self.folder / "www"
         for path in list(www.iterdir()):
             shutil.rmtree(path) if path.is_dir() else path.unlink()
         shutil.copytree(self.folder / "site", www, dirs_exist_ok=True)
 
     def publish(self) -> str:
-        """Build, publish as the page says, and deploy; return what was printed."""
         self.build()
         told = self.typed.succeed(self.typed.blocks("sh")[0])
         self.deploy()

@@ -17,7 +17,6 @@ LIST = "public/resourcesync/resourcelist.xml"
 
 @pytest.fixture
 def typed(tmp_path: Path) -> Iterator[TypedPage]:
-    """The page, in a checkout with lists that are served, too."""
     port = free_port()
     url = f"http://127.0.0.1:{port}"
     page = TypedPage(RECIPES / "validate-in-ci.md", tmp_path, {"https://site.example": url})

@@ -68,7 +68,6 @@ def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @contextmanager
 def running(root: Path, kind: str, number: signal.Signals) -> Iterator[str]:
-    """Run a server until it is told by a signal to end, and ends in order."""
     with subprocess.Popen(
         [sys.executable, "-c", PROGRAM, str(root), kind], stdout=subprocess.PIPE, text=True
     ) as process:

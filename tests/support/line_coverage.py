@@ -39,7 +39,6 @@ class LineCoverage:
 
     @pytest.hookimpl(optionalhook=True)
     def pytest_testnodedown(self, node: Any) -> None:
-        """Take the lines of a worker that ended in good order."""
         if lines := getattr(node, "workeroutput", {}).get(_LINES):
             self._others.append(json.loads(lines))
 

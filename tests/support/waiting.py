@@ -8,7 +8,6 @@ from contextlib import contextmanager
 
 @contextmanager
 def once(event: Callable[[], object], act: Callable[[], object]) -> Iterator[None]:
-    """Do something in a thread of its own as soon as an event is there."""
 
     def wait_and_act() -> None:
         wait_until(event)

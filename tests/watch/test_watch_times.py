@@ -124,7 +124,6 @@ class Met(NamedTuple):
 
 
 def meet(seed: int, length: float) -> Met:
-    """Live through an outage of so many seconds that begins at any time."""
     dice = Random(seed)
     rota = Scheduler(dice)
     rota.configure({"m": MirrorSchedule(pull=Every(EVERY))}, {}, Now(0.0, 0.0))

@@ -23,7 +23,6 @@ Answer = Callable[[FetchRequest], FetchResponse | FetchFailure]
 
 
 def agreed(request: FetchRequest) -> FetchResponse:
-    """Repeat a challenge, or take a delivery."""
     if request.message is None:
         fields = read_fields(request.uri.partition("?")[2].encode())
         assert fields is not None
@@ -260,7 +259,6 @@ def test_no_origin_has_more_than_its_places_and_none_is_forgotten(
 
 
 def _flying(loop: Loop) -> Iterator[FetchRequest]:
-    """Yield what is sent when nothing comes back."""
     for request in loop.deliveries.requests():
         if request is None:
             return

@@ -153,7 +153,6 @@ class Overtaking(Executor):
 
 
 def offer(source: TinySource, texts: dict[str, bytes]) -> None:
-    """Serve resources, and lists that say nothing of their bytes."""
     source.offer_entries(
         [f"<url><loc>{source.url}{name}</loc><lastmod>{STAMP}</lastmod></url>" for name in texts]
     )

@@ -56,7 +56,6 @@ def in_bucket(address: str) -> dict[str, bytes]:
 
 
 def later(source: TinySource) -> dict[str, bytes]:
-    """Change one resource, delete one, and add one."""
     changed = {**TEXTS, **LARGE, "/data/03.txt": b"other\n", "/data/99.txt": b"new\n"}
     del changed["/data/04.txt"]
     source.offer(changed, at=LATER)
@@ -64,7 +63,6 @@ def later(source: TinySource) -> dict[str, bytes]:
 
 
 def check_pulls(source: TinySource, mirror: Mirror) -> None:
-    """Pull all, then what changed, then nothing."""
     first = mirror.pull()
     assert (first.state, first.created, first.listed.total) == ("in sync", 24, 24)
     assert first.requests > 24, "each resource, and each list"

@@ -56,7 +56,6 @@ class Harvester:
         self.files: dict[str, bytes] = {}
 
     def put(self, name: str, body: bytes, **more: object) -> None:
-        """Download a file, new or again."""
         self.files[name] = body
         self.site.put(f"/data/{quote(name)}", body, "application/pdf")
         self.index.put(self.location(name), body, mime="application/pdf", **more)
@@ -67,7 +66,6 @@ class Harvester:
         self.index.remove(self.location(name))
 
     def location(self, name: str) -> dict[str, object]:
-        """Each file is told of in one of the three ways."""
         kind = name.partition("/")[0]
         if kind == "abs":
             return abs_path(name)
@@ -103,7 +101,6 @@ class Publication:
                 self._harvester.site.put(f"/{name}", path.read_bytes(), "application/xml")
 
     def check_mirror(self) -> None:
-        """Pull, and hold the copies against what the harvester has."""
         assert run(["pull", self._harvester.site.url, str(self.mirror), "--quiet"]) == 0
         copies = self.mirror / "data"
         found = {

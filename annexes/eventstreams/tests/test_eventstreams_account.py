@@ -43,7 +43,6 @@ def opened(server: EventServer, **values: str) -> Iterator[ResourceAccount]:
 
 
 def begun(account: ResourceAccount, server: EventServer) -> str:
-    """Return a position after an event that was told."""
     first = account.position()
     told: list[ChangeBatch] = []
     server.tell_next(event("first"))

@@ -38,7 +38,6 @@ class Wiki:
     numbers: Counter[str] = field(default_factory=Counter)
 
     def happen(self) -> None:
-        """Let one thing happen, and tell of it."""
         title = f"page_{self.luck.randrange(400)}.html"
         dice, path = self.luck.random(), self.root / "wiki" / title
         kind, more = ("edit" if path.exists() else "new"), dict[str, object]()

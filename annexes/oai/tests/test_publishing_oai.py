@@ -26,7 +26,6 @@ def item(number: int, luck: random.Random) -> Item:
 
 
 def change(provider: Provider, luck: random.Random) -> None:
-    """Create, change and withdraw one each, and give one another file."""
     provider.tick(3 * 86_400)
     there = [local for local, (_, item) in provider.items.items() if item]
     gone, corrected, other = luck.sample(there, k=3)

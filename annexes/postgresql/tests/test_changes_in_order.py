@@ -123,7 +123,6 @@ class Writers(RuleBasedStateMachine):
 
     @rule(number=WRITER)
     def take_back(self, number: int) -> None:
-        """A savepoint is gone back to."""
         with self.writers[number].transaction(force_rollback=True):
             self.writers[number].execute("DELETE FROM record WHERE id LIKE %s", [f"{number}%"])
 

@@ -58,7 +58,6 @@ class Site:
         return {resource.uri.removeprefix(BASE): resource.length for resource in found}
 
     def news(self) -> list[tuple[str, str]]:
-        """Publish, and return what was told since the last time."""
         self.publish()
         found = list(catalogues.read_changes(self.catalogue, self._told))
         self._told = found[-1][0] if found else self._told

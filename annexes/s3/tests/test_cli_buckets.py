@@ -33,7 +33,6 @@ def own_home(here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture
 def other(bucket: str) -> Bucket:
-    """Open the bucket as another program does, with nobody between."""
     return Bucket(bucket, patience=5)
 
 
@@ -221,7 +220,6 @@ def web(object_server: ObjectServer, bucket: str) -> str:
 
 @pytest.fixture
 def objects_of(bucket: str) -> Bucket:
-    """Put the files into the bucket as somebody else does."""
     found = Bucket(bucket, patience=5)
     for target, body in FILES.items():
         found.put(target.removeprefix("/"), body, attributes={"Content-Type": "text/plain"})

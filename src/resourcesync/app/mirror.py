@@ -473,9 +473,8 @@ class Mirror:
 
         Args:
             consumer: Name of the consumer whose position to start from; ``None`` has none.
-            since: The ``position`` or ``number`` of a change, an aware moment, or ``start`` for
-                everything in the mirror; only for ``consumer=None``, where nothing given means all
-                recorded changes.
+            since: The ``position`` of a change, an aware moment, or ``start`` for everything in the
+                mirror; only for ``consumer=None``, where nothing given means all recorded changes.
             touched: True if fetches that returned the same bytes are yielded too.
             restart: The consumer starts over with everything in the mirror.
             follow: Wait for further changes at the end, instead of ending.

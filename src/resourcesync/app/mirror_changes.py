@@ -23,7 +23,6 @@ from resourcesync.model.digests import Digest, agree, format_digests, parse_dige
 from resourcesync.model.own_names import OWN_FOLDER
 from resourcesync.model.timestamps import from_microseconds
 from resourcesync.ports import CancelToken
-from resourcesync.settings.schema import convert_argument
 
 if TYPE_CHECKING:
     from resourcesync.destination.change_log_reader import ChangeLogReader
@@ -32,8 +31,8 @@ if TYPE_CHECKING:
 START: Final = "start"
 """Position before everything in a mirror: each copy is a change, as ``created``."""
 
-Since = int | str | datetime
-"""A change's ``position`` or ``number``, ``start``, or an aware moment."""
+Since = str | datetime
+"""A change's ``position``, ``start``, or an aware moment."""
 
 _PAUSE_SECONDS: Final = 1.0
 _TRIES: Final = 50
@@ -262,12 +261,12 @@ class ChangeQuery(msgspec.Struct, frozen=True, kw_only=True):
         )
 
 
-def _parse(since: int | str) -> rows.ChangeLogPosition:
-    position = rows.parse_position(str(convert_argument("since", since, int | str)))
+def _parse(since: str) -> rows.ChangeLogPosition:
+    position = rows.parse_position(str(since))
     if position is None:
         raise ConfigurationError(
             f"since is not the position of a change: {str(since)[:100]!r}",
-            hint='use the position of a change, since="start", or a datetime',
+            hint='use the "position" of a change, not its number; or "start", or a time',
         )
     return position
 

@@ -27,7 +27,6 @@ from resourcesync.discovery.uris import with_likely_scheme
 from resourcesync.mirror_state.database import SqliteMirrorState
 from resourcesync.mirror_state.rows import ChangeLogPosition
 from resourcesync.model.own_names import OWN_FOLDER
-from resourcesync.model.timestamps import to_microseconds
 
 if TYPE_CHECKING:
     from resourcesync.adapters.mirror.audit_findings import AuditFiles
@@ -214,26 +213,25 @@ class OpenChanges(NamedTuple):
         """Return a reader of the changes."""
         from resourcesync.destination import change_log_reader  # noqa: PLC0415 - no pull reads changes
 
-        position: ChangeLogPosition | None
-        if restart:
-            position = None
-        elif isinstance(since, datetime):
-            position = ChangeLogPosition(self.state.sequence_before(to_microseconds(since)))
-        elif since is not None:
+        position: ChangeLogPosition | None = None
+        if isinstance(since, ChangeLogPosition):
             position = since
-        elif consumer is not None:
+        elif consumer is not None and not restart:
             position = self.consumers.position(consumer)
-        else:
+        elif since is None and not restart:
             position = ChangeLogPosition(self.state.change_bounds()[0])  # before the oldest one
         again = "--since start"
         if consumer is not None:
             again = f"--consumer {errors.quoted(consumer, 'NAME')} --restart"
-        return change_log_reader.ChangeLogReader(
+        reader = change_log_reader.ChangeLogReader(
             state=self.state,
             position=position,
             include_touched=touched,
             restart=f"resourcesync changes {errors.quoted(self.folder, 'MIRROR')} {again}",
         )
+        if isinstance(since, datetime):
+            reader.start_at(since)
+        return reader
 
 
 @contextmanager

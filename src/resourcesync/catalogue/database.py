@@ -274,8 +274,8 @@ class SourceCatalogue:
     ) -> Posted:
         """Record changes of some resources: the rows, the changes and the notes, all or nothing.
 
-        A repeated report is recorded again, but never wrongly: a creation of a known resource is an
-        update, an update of an unknown one a creation, and an unknown one cannot be deleted. The
+        A repeated report is never wrong: what is recorded decides, as with ``fill``, whether it is
+        a creation, an update, another date, or no change. One without a hash is an update. The
         catalogue gives each change its time.
         """
         with self.record(now, notes) as recording:

@@ -26,21 +26,27 @@ _FILL: Final = """
 INSERT INTO resource SELECT uri, lastmod_us, length, hash, media_type, more, '' FROM account
 ORDER BY uri
 """
-_DIFFERENCES: Final = """
-CREATE TEMP TABLE difference AS
-SELECT CASE
+_KIND: Final = """
+    CASE
         WHEN known.uri IS NULL THEN 'created'
         WHEN account.hash <> known.hash OR account.length IS NOT known.length THEN 'updated'
         WHEN account.hash = '' AND account.lastmod_us IS NOT known.lastmod_us THEN 'updated'
         -- A mirror learns of other links or another type by the Change List alone (ADR 0011).
         WHEN account.media_type <> known.media_type OR account.more <> known.more THEN 'updated'
-        ELSE 'touched'
-    END AS kind, account.*
-FROM account LEFT JOIN main.resource AS known USING (uri)
-WHERE known.uri IS NULL OR account.lastmod_us IS NOT known.lastmod_us
-    OR account.length IS NOT known.length OR account.hash <> known.hash
-    OR account.media_type <> known.media_type OR account.more <> known.more
+        WHEN account.lastmod_us IS NOT known.lastmod_us THEN 'touched'
+        ELSE 'same'
+    END
 """
+_KNOWN: Final = "AS account LEFT JOIN main.resource AS known USING (uri)"
+_DIFFERENCES: Final = f"""
+CREATE TEMP TABLE difference AS
+SELECT * FROM (SELECT {_KIND} AS kind, account.* FROM temp.account {_KNOWN}) WHERE kind <> 'same'
+"""  # noqa: S608 - made of our own text alone
+_ONE: Final = f"""
+SELECT {_KIND} FROM (
+    SELECT ? AS uri, ? AS lastmod_us, ? AS length, ? AS hash, ? AS media_type, ? AS more
+) {_KNOWN}
+"""  # noqa: S608 - made of our own text alone
 _GONE: Final = """
 INSERT INTO difference (kind, uri, hash, media_type, more)
 SELECT 'deleted', uri, '', '', '' FROM main.resource
@@ -65,30 +71,39 @@ def post(
 ) -> Posted:
     """Record changes of some resources; see ``SourceCatalogue.post``."""
     counts: Counter[str] = Counter()
-    recent: dict[str, bool] = {}
+    recent: set[str] = set()
     for change in changes:
-        uri = change.uri
-        is_known = recent[uri] if uri in recent else recording.has_resource(uri)
-        if keeps_times and change.time is not None:
-            recording.dated(change.time)
-        if change.kind is not ChangeKind.DELETED:
-            kind = ChangeKind.UPDATED if is_known else ChangeKind.CREATED
-            record = recording.updated if is_known else recording.created
-            record(change.resource, "")
-        elif is_known:
-            kind = ChangeKind.DELETED
-            recording.deleted(change.resource)
-        else:
-            continue
-        recent[uri] = kind is not ChangeKind.DELETED
-        counts[kind.value] += 1
-        if len(recent) >= _BATCH:
+        if change.uri in recent or len(recent) >= _BATCH:
             recording.flush()
             recent.clear()
+        kind = _kind_of(recording, change)
+        if keeps_times and change.time is not None:
+            recording.dated(change.time)
+        if kind != "same":
+            _record(recording, kind, change.resource)
+            recent.add(change.uri)
+            counts[kind] += 1
     gone = counts["deleted"] - counts["created"]
     if loss is not None and gone > 0 and loss.gone + gone > loss.limit:
         raise _many_gone(loss.gone + gone, loss.resources)
     return Posted(**counts)
+
+
+def _kind_of(recording: CatalogueRecording, change: Change) -> str:
+    resource = change.resource
+    kind: str = recording.connection.execute(_ONE, to_row(resource)).fetchone()[0]
+    if change.kind is ChangeKind.DELETED:
+        return "same" if kind == "created" else "deleted"
+    # Without a hash, only the report says that the bytes are others.
+    return "updated" if kind == "same" and not resource.digests else kind
+
+
+def _record(recording: CatalogueRecording, kind: str, resource: Resource) -> None:
+    if kind == "deleted":
+        recording.deleted(resource)
+        return
+    record = {"created": recording.created, "updated": recording.updated}
+    record.get(kind, recording.touched)(resource, "")
 
 
 def fill(
@@ -138,18 +153,9 @@ def _check_gone(
 
 def _record_differences(recording: CatalogueRecording) -> Posted:
     counts: Counter[str] = Counter()
-    records = {
-        "created": recording.created,
-        "updated": recording.updated,
-        "touched": recording.touched,
-    }
     rows = recording.connection.execute("SELECT * FROM difference ORDER BY uri")
     for kind, *row in rows:
-        resource = from_row(tuple(row))
-        if kind == "deleted":
-            recording.deleted(resource)
-        else:
-            records[kind](resource, "")
+        _record(recording, kind, from_row(tuple(row)))
         counts[kind] += 1
     return Posted(**counts)
 

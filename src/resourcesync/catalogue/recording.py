@@ -1,6 +1,6 @@
 """The writing half of a transaction: rows are collected, and each change gets its time."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from datetime import datetime
 from typing import Final
 
@@ -23,6 +23,8 @@ VALUES (?,?,?,?,?,?,?,?)
 _ONE: Final = """
 SELECT uri, lastmod_us, length, hash, media_type, more FROM main.resource WHERE uri = ?
 """
+_EXISTENCE: Final = "SELECT uri FROM change WHERE seq > ? AND change IN ('created', 'deleted')"
+_PAGE: Final = "SELECT * FROM main.resource WHERE uri > ? ORDER BY uri LIMIT ?"
 _LATEST: Final = f"""
 SELECT CAST(max(latest) AS INTEGER) FROM (
     SELECT iif(latest_us {ALL_TIMES}, latest_us, 0) AS latest FROM moment
@@ -38,6 +40,7 @@ class CatalogueRecording:
         self.connection = connection
         latest = latest_moment(connection)
         self.is_first = latest is None
+        self._last = connection.execute("SELECT ifnull(max(seq), 0) FROM change").fetchone()[0]
         self._least = now if latest is None else latest + 1
         self._moment = self._next = max(now, self._least)
         self._has_times = False
@@ -50,6 +53,20 @@ class CatalogueRecording:
         """True if a resource is known, as far as rows are written."""
         query = "SELECT 1 FROM resource WHERE uri = ?"
         return self.connection.execute(query, (uri,)).fetchone() is not None
+
+    def created_and_deleted(self) -> Iterator[str]:
+        """Yield the URIs that came or went in this recording; none in the first one."""
+        self.flush()
+        for (uri,) in self.connection.execute(_EXISTENCE, (self._last,)):
+            yield uri
+
+    def resources(self) -> Iterator[tuple[Resource, str]]:
+        """Yield each resource with its fingerprint, in URI order; they may be updated meanwhile."""
+        self.flush()
+        uri = ""
+        while rows := self.connection.execute(_PAGE, (uri, _BATCH)).fetchall():
+            yield from ((from_row(row), row[-1]) for row in rows)
+            uri = rows[-1][0]
 
     def created(self, resource: Resource, fingerprint: str) -> None:
         """Record a new resource, and the change unless this is the first recording."""

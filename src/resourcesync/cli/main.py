@@ -321,7 +321,6 @@ def _run_job(job: Job, environment: Environment, arguments: Sequence[str]) -> Ex
 
 
 def _permitted(error: ResourceSyncError | PermissionError) -> ResourceSyncError:
-    """Return an error of ours: a path may be out of reach where it is only asked what is there."""
     if isinstance(error, ResourceSyncError):
         return error
     return storage_error(error, f"looking at {error.filename}", kept="what was there before")
@@ -350,7 +349,6 @@ def _show_traceback(environment: Environment) -> None:
 
 
 def _discard_stdout() -> None:
-    """Redirect stdout to the null device, so that Python's flush at exit does not fail."""
     nowhere = os.open(os.devnull, os.O_WRONLY)
     try:
         os.dup2(nowhere, sys.stdout.fileno())

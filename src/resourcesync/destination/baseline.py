@@ -119,7 +119,6 @@ class Baseline:
 
     @property
     def _is_forced(self) -> bool:
-        """True if the operator vouches for these lists: times of earlier lists are no measure."""
         return self._pull.options.mode == "baseline" or self._pull.options.moved != ""
 
     def _resource_list(self) -> str:
@@ -349,7 +348,6 @@ class Baseline:
     def _absence(
         self, snapshot: ListSnapshot, history: ChangeHistory | None, through: int, *, reaches: bool
     ) -> tuple[planner.Absence, int]:
-        """Return what the absence of an entry means; policy decides whether its copy goes."""
         options, cursor = self._pull.options, self._pull.cursor
         through = through if history is None else history.list_clock
         self._pull.list_clock = max(through, snapshot.moments.latest)
@@ -476,7 +474,6 @@ class Baseline:
 
     @property
     def _is_old_copy(self) -> bool:
-        """True if the lists end before what was processed: they move nothing."""
         return self._pull.is_old_reading and not self._has_gap
 
     def _phase_after(self, snapshot: ListSnapshot) -> Phase:

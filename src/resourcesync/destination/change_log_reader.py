@@ -1,12 +1,14 @@
 """Change log of a mirror: its changes for other programs, from a position on, at least once."""
 
 from collections.abc import Iterator
+from datetime import datetime
 
 import msgspec
 
 from resourcesync.errors import ChangesLostError
 from resourcesync.mirror_state.database import SqliteMirrorState
 from resourcesync.mirror_state.rows import ChangeLogPosition, Copy, LoggedChange
+from resourcesync.model.timestamps import format_w3c, to_microseconds
 
 
 class ChangeLogReader(msgspec.Struct, kw_only=True):
@@ -21,6 +23,19 @@ class ChangeLogReader(msgspec.Struct, kw_only=True):
     position: ChangeLogPosition | None = None
     include_touched: bool = False
     restart: str = ""
+
+    def start_at(self, moment: datetime) -> None:
+        """Set the position before the first change at a moment or later; none of them is deleted.
+
+        When those before the oldest one were, is not known: it must be before the moment.
+        """
+        number = self.state.sequence_before(to_microseconds(moment))
+        forgotten, newest = self.state.change_bounds()
+        if number == forgotten > 0:
+            raise self._lost_error(
+                f"does not reach back to {format_w3c(moment)}", forgotten, newest
+            )
+        self.position = ChangeLogPosition(number, self._time_of(number))
 
     def read_new(self) -> Iterator[LoggedChange]:
         """Yield the changes since the position, which moves with each of them.
@@ -64,7 +79,8 @@ class ChangeLogReader(msgspec.Struct, kw_only=True):
     def _read_changes(self, read: int) -> Iterator[LoggedChange]:
         for row in self.state.changes(read):
             if row.seq != read + 1:  # a pull pruned the log during a slow read
-                raise self._lost_error(ChangeLogPosition(read), *self.state.change_bounds())
+                reason = f"does not reach back to change {read}"
+                raise self._lost_error(reason, *self.state.change_bounds())
             read = row.seq
             self.position = ChangeLogPosition(read, row.time)
             if self.include_touched or row.kind != "touched":
@@ -75,24 +91,20 @@ class ChangeLogReader(msgspec.Struct, kw_only=True):
         return row.time if row is not None and row.seq == number else 0
 
     def _check(self, position: ChangeLogPosition) -> None:
-        forgotten, newest = self.state.change_bounds()
-        if not forgotten <= position.number <= newest:
-            raise self._lost_error(position, forgotten, newest)
-        if position.time and self._time_of(position.number) != position.time:
-            raise self._lost_error(position, forgotten, newest)
-
-    def _lost_error(
-        self, position: ChangeLogPosition, forgotten: int, newest: int
-    ) -> ChangesLostError:
-        number = position.number
-        reason = f"the mirror's change log does not reach back to cursor {number}"
+        number, (forgotten, newest) = position.number, self.state.change_bounds()
+        if forgotten <= number <= newest and self._time_of(number) == position.time:
+            return
+        reason = f"does not reach back to change {number}"
         if number > newest:
-            reason = f"cursor {number} is beyond the end of the mirror's change log"
+            reason = f"ends before change {number}"
         elif number > forgotten:
-            reason = f"the mirror's change log has another change {number}: the mirror was restored"
+            reason = f"has another change {number}: the mirror was restored, or made again"
+        raise self._lost_error(reason, forgotten, newest)
+
+    def _lost_error(self, reason: str, forgotten: int, newest: int) -> ChangesLostError:
         here = f"changes {forgotten + 1} to {newest}" if newest > forgotten else "no change yet"
         return ChangesLostError(
-            reason,
+            f"the mirror's change log {reason}",
             evidence=(("here", here),),
             hint="delete what was built from the mirror, then start over"
             f"{':' * bool(self.restart)} {self.restart}".rstrip(),

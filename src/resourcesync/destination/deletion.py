@@ -104,7 +104,6 @@ def _complete_deletions_without_copy(state: SqliteMirrorState) -> None:
 
 
 def _is_hold_released(state: SqliteMirrorState) -> bool:
-    """True if no deletion is pending any more that was not allowed; those a policy retains are."""
     memory = SyncState(state)
     has_notes = memory.held_of or memory.held_gone
     left = (row for row in gone_rows(state) if row.task != PendingTask.DELETE or not row.code)

@@ -113,7 +113,6 @@ class Destination:
 
     @contextmanager
     def _recording_failure(self, run: runs.MirrorRun, options: PullOptions) -> Iterator[None]:
-        """Record why a pull failed; not a usage error, which says nothing about the mirror."""
         try:
             self._dependencies.check_folder()
             yield
@@ -135,7 +134,6 @@ class Destination:
         return self._apply_clock_check(structs.replace(report, **own))
 
     def _apply_clock_check(self, report: RunReport) -> RunReport:
-        """Report a clock that differs from the Source's: then the mirror is not in sync."""
         skew = self._report_skew()
         if not clock_skew.is_clock_wrong(skew, report.as_of, self._dependencies.clock.now()):
             return report
@@ -177,7 +175,6 @@ class Destination:
         return options, options.prune or is_other or known not in (None, options.filters)
 
     def _find_lists(self, options: PullOptions) -> known_lists.SourcePlace:
-        """The mirror knows its resources by their first URIs, so all files stay in place."""
         if not options.moved:
             return self._locator.known_place(self._dependencies.source, options)
         before, was_moved = self._sync_state.identity, self._sync_state.moved_from
@@ -273,7 +270,6 @@ class Destination:
         return baseline.run(gap=step is Next.NEWER_BASELINE)
 
     def _fill_gap(self, pull: SyncSession, baseline: "Baseline") -> SyncOutcome | Next:
-        """A list that was cut may be completed later, with the same moment."""
         is_cut = pull.cursor.phase is Phase.CUT_LIST
         done = baseline.run(known=self._known_list(pull), newer=not is_cut)
         if isinstance(done, SyncOutcome):

@@ -228,7 +228,6 @@ class Incremental:
             yield row if has_patch and self._is_next(row, history) else planner.without_patch(row)
 
     def _is_next(self, row: planner.ListedEntry, history: ChangeHistory) -> bool:
-        """True if a patch of the new change applies to the copy: no change is missing between."""
         if history.has_undated or self._pull.cursor.has_gap:
             return False
         state = self._pull.state
@@ -288,7 +287,7 @@ class Incremental:
         tasks, kept = undone_tasks(self._pull.state), self._pull.state.pending(PendingTask.RETAIN)
         unproven = (task for task in kept if not (task.reason or task.code))
         merged: Iterator[planner.ListedEntry | Pending] = merge(
-            rows, orphans, tasks, unproven, key=_by_uri
+            orphans, rows, tasks, unproven, key=_by_uri
         )
         for _, group in groupby(merged, key=_by_uri):
             first = next(group)

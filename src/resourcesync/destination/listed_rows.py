@@ -121,7 +121,7 @@ def unlisted_changes(
             if is_listed(state, row.uri):
                 continue
         elif row.change == FILTERED and state.is_linked(row.uri):
-            if row.hash:  # else it may be a deletion, and has no new version anyway
+            if state.referrers(row.uri, 1):  # also if it is a deletion: the answer shows it
                 yield row._replace(change=ChangeKind.UPDATED)
             continue
         yield row

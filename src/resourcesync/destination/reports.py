@@ -36,7 +36,7 @@ class MirrorState(StrEnum):
         BEHIND: The last run ended, but something is missing: a resource that cannot be fetched, an
             entry that cannot be used, or what is left when a limit of time or bytes was reached, or
             when the run was asked to stop.
-        SYNCING: A run goes on now; only a status has this value.
+        SYNCING: A run goes on now, or a program has it open; only of a status.
         FAILING: An error ended the last run.
         STOPPED: Deletions are held, until they are released or the Source withdraws or confirms
             them; all else is done.
@@ -226,7 +226,7 @@ class FetchedCounts(msgspec.Struct, frozen=True, kw_only=True):
         unpatched: Patches that failed; their resources were fetched whole.
         rechecked: Resources requested again though no list tells that they changed.
         stale: Of the rechecked, those that had changed.
-        bytes: Bytes of the resources installed.
+        bytes: Bytes of the resources fetched, equal and patched ones too.
     """
 
     verified: int = 0

@@ -136,7 +136,6 @@ def names_of(offered: Sequence[OfferedSet]) -> tuple[str, ...]:
 
 
 def _place(uri: str) -> tuple[str, str]:
-    """The usual folder of the documents tells nothing: the one above it does."""
     try:
         path = unquote(urlsplit(uri).path)
     except ValueError:

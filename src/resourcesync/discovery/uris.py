@@ -87,7 +87,6 @@ def read_address(text: str) -> str:
 
 
 def _ascii_host(authority: str) -> str | None:
-    """Return host and port in ASCII; ``None`` if other software may take it for another host."""
     if authority.isascii():
         return authority
     host, colon, port = authority.partition(":")

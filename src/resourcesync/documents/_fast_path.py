@@ -522,7 +522,6 @@ def _count_naive(run: EntryColumns, context: expat.ReadingContext) -> None:
 
 
 def _is_canonical(column: Sequence[str]) -> bool:
-    """True if all times have one of the two forms of which fromisoformat and W3C think alike."""
     sizes = set(map(len, column))
     size = sizes.pop()
     if sizes or size not in _PUNCTUATION:

@@ -286,7 +286,6 @@ class DocumentScanner:
             raise self._driver.over(self._limits.text, "characters in one name")
 
     def _bounded(self, mark: int | None, attributes: list[str]) -> list[str]:
-        """One that belongs to ResourceSync is counted; one of others costs nothing."""
         longest = self._limits.text
         if len(attributes) > 2 * self._limits.attributes:
             raise self._driver.over(self._limits.attributes, "attributes in one element")

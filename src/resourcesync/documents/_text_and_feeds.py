@@ -220,7 +220,6 @@ class FeedEntryHandler:
         self._leaf = ""
 
     def _add(self, entry: RawEntry) -> None:
-        """A feed writes its times as mail does, so that is no fault."""
         self._entry = None
         address = self._found.get(self._link) or self._found.get(self._guid, "")
         if not address:

@@ -367,7 +367,6 @@ def _capability(label: str, context: expat.ReadingContext) -> tuple[Capability, 
 
 
 def _modern_times(kind: Capability, moments: dict[str, Any], context: expat.ReadingContext) -> None:
-    """Give the times the names they have since 0.9.1 (§3.1 of it)."""
     if moments.keys() == {"modified"}:
         context.version_marks.add(expat.MODIFIED)
         context.tolerate(Leniency.TIME_MODIFIED)

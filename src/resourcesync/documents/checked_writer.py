@@ -13,7 +13,7 @@ from typing import Final
 from resourcesync.documents import writer
 from resourcesync.documents._entry_output import ColumnTexts
 from resourcesync.documents._xml_output import escape
-from resourcesync.model.digests import ALGORITHMS, are_sha256, format_digests
+from resourcesync.model.digests import ALGORITHMS, Digest, are_sha256, format_digests
 from resourcesync.model.entries import DocumentPointer, Entry, Header, Package, Part
 from resourcesync.model.vocabulary import MAX_ENTRIES, Dialect
 
@@ -26,7 +26,7 @@ _NO_HOST: Final = re.compile(r"https?:(?!//[^/?#])", re.IGNORECASE)
 _HOME: Final = re.compile("https?://[^/?#\x80-\U0010ffff]+/")
 _LONE_PERCENT: Final = re.compile("%(?![0-9A-Fa-f]{2})")
 _MEDIA_TYPE: Final = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+/[!#$%&'*+.^_`|~0-9A-Za-z-]+ *(;.*)?")
-_DIGEST: Final = re.compile("([a-z0-9][a-z0-9-]*):([0-9A-Fa-f]+)")
+_DIGEST: Final = re.compile(r"([^\s:]+):(\S+)")
 _BARE: Final = frozenset(name.replace("-", "") for name in ALGORITHMS)
 _FREQUENCIES: Final = frozenset(
     {"", "always", "hourly", "daily", "weekly", "monthly", "yearly", "never"}
@@ -111,11 +111,12 @@ class CheckedColumns(ColumnTexts):
         return column
 
     def hashes(self, column: Sequence[str]) -> Sequence[str]:
-        """Return digests in hexadecimal digits, as many as the algorithm has."""
-        if not are_sha256(column):
-            for text in column:
-                _check_hash(text)
-        return column
+        """Return digests; those of a known algorithm have its number of hexadecimal digits."""
+        if are_sha256(column):
+            return column
+        for text in column:
+            _check_hash(text)
+        return super().hashes(column)
 
     def lengths(self, column: Sequence[int | None]) -> Sequence[str]:
         """Return whole numbers."""
@@ -158,7 +159,7 @@ def _check_media_type(text: str) -> None:
 def _check_hash(text: str) -> None:
     for token in text.split(" ") if text else ():
         found = _DIGEST.fullmatch(token)
-        algorithm, value = found.groups() if found else ("", "")
-        is_known = algorithm in ALGORITHMS or algorithm.replace("-", "") not in _BARE
-        if not found or not is_known or len(value) != ALGORITHMS.get(algorithm, len(value)):
+        if found and found[1].lower().replace("-", "") not in _BARE:
+            continue  # of an algorithm whose form we do not know
+        if not (found and Digest(found[1], found[2].lower()).is_usable):
             raise ValueError(f"{token[:200]!r} is no digest (§7)")

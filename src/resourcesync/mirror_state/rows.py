@@ -52,8 +52,7 @@ class ChangeLogPosition(NamedTuple):
 
     As text it is ``NUMBER.TIME``, or ``NUMBER.TIME.URI`` during the first reading, which yields the
     copies in order: then ``uri`` is the last one that was read. A log that was restored from a
-    backup, or begun again, has a change of another ``time`` with this ``number``; 0 if there is
-    none, or it is not known.
+    backup, or begun again, has a change of another ``time`` with this ``number``; 0 if it has none.
     """
 
     number: int
@@ -64,15 +63,15 @@ class ChangeLogPosition(NamedTuple):
         return f"{self.number}.{self.time}" + (f".{self.uri}" if self.uri else "")
 
 
-_POSITION: Final = re.compile(r"([0-9]{1,18})(?:\.([0-9]{1,18})(?:\.(.+))?)?", re.DOTALL)
+_POSITION: Final = re.compile(r"([0-9]{1,18})\.([0-9]{1,18})(?:\.(.+))?", re.DOTALL)
 
 
 def parse_position(text: str) -> ChangeLogPosition | None:
-    """Return the position that a text is, or whose number it is; ``None`` if it is neither."""
+    """Return the position that a text is, or ``None``: a number alone proves nothing."""
     found = _POSITION.fullmatch(text)
     if found is None:
         return None
-    return ChangeLogPosition(int(found[1]), int(found[2] or 0), found[3] or "")
+    return ChangeLogPosition(int(found[1]), int(found[2]), found[3] or "")
 
 
 Count = Annotated[int, msgspec.Meta(ge=0)]

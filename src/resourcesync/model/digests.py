@@ -20,14 +20,7 @@ ALGORITHMS: Final = {
 STRONG: Final = frozenset({"sha-512", "sha-384", "sha-256", "sha-224"})
 """Algorithms for which a match proves the bytes; md5 and sha-1 only detect accidents."""
 
-_SPELLINGS: Final = {
-    "sha1": "sha-1",
-    "sha224": "sha-224",
-    "sha256": "sha-256",
-    "sha384": "sha-384",
-    "sha512": "sha-512",
-    "md-5": "md5",
-}
+_SPELLINGS: Final = {name.replace("-", ""): name for name in ALGORITHMS}
 _RANKS: Final = {name: rank for rank, name in enumerate(ALGORITHMS)}
 _MAX_TOKENS: Final = 16
 _PREFIX: Final = "sha-256:"
@@ -86,8 +79,8 @@ class Digest(NamedTuple):
 def parse_digests(text: str) -> tuple[Digest, ...]:
     """Return the digests in a ``hash`` attribute, in the order written (§7).
 
-    Unknown algorithms and odd values are preserved, to be written back. Only the first
-    16 tokens count.
+    Unknown algorithms are preserved, with any value, to be written back. Only the first 16 tokens
+    count.
     """
     return tuple(_parse_one(token) for token in text.split()[:_MAX_TOKENS])
 
@@ -128,7 +121,7 @@ def _is_hex(text: str) -> bool:
 def _parse_one(token: str) -> Digest:
     name, _, value = token.partition(":")
     algorithm = name.lower()
-    algorithm = _SPELLINGS.get(algorithm, algorithm)
+    algorithm = _SPELLINGS.get(algorithm.replace("-", ""), algorithm)
     if algorithm in ALGORITHMS and len(value) == ALGORITHMS[algorithm]:
         value = value.lower()
     return Digest(algorithm, value)

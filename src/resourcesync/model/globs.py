@@ -110,7 +110,6 @@ def _path_expression(segments: list[str]) -> str:
 
 
 def _literals(text: str, wild: str, end: str) -> str:
-    """Return the expression for text with ``*``: each piece matches where it first occurs."""
     head, *pieces = map(re.escape, re.split(r"\*+", text))
     if not pieces:
         return head + end

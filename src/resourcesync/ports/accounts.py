@@ -92,9 +92,8 @@ class ResourceAccount(Protocol):
     answer must raise; a shorter answer means deletions.
     """
 
-    @property
-    def can_list_resources(self) -> bool:
-        """True if ``resources`` can list them all: an event stream has only ``changes``."""
+    can_list_resources: bool
+    """True if ``resources`` can list them all: an event stream has only ``changes``."""
 
     def position(self) -> str:
         """Return the present end of the log of changes; empty without a log.

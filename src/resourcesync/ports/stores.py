@@ -93,9 +93,8 @@ class Store(Protocol):
     def keys(self, prefix: str) -> Iterator[str]:
         """Yield all keys with a prefix, in no order; those put before are among them."""
 
-    @property
-    def max_in_flight(self) -> int:
-        """Number of calls at a time, from as many threads; at most 64 are made."""
+    max_in_flight: int
+    """Number of calls at a time, from as many threads; at most 64 are made."""
 
     def lock(self, who: str, holder: str = "") -> AbstractContextManager[object]:
         """Exclude every other holder while the block runs, also on other machines.

@@ -180,7 +180,6 @@ class Application:
         return asgi.refuse(404, "Not found.")
 
     def _redirect_to_folder(self, request: asgi.HttpRequest) -> Response | None:
-        """The address is relative: a proxy may serve all this below another path."""
         path = files.without_authority(request.raw_path)
         if path[-1:] in {b"", b"/"}:
             return None

@@ -184,7 +184,6 @@ def _header(table: _AuthTable) -> tuple[tuple[str, str], ...]:
 
 
 def _netrc(table: _AuthTable) -> tuple[tuple[str, str], ...]:
-    """Read a ``.netrc``; its ``default`` entry is ignored, since it is for any host."""
     import netrc  # noqa: PLC0415 - few mirrors have one
 
     usual = environment.variable("NETRC", table.environ) or "~/.netrc"

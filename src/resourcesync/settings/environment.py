@@ -114,7 +114,6 @@ def read_proxies(environ: Mapping[str, str] | None = None) -> ProxyEnvironment:
 
 
 def _proxy_of_variable(name: str, value: str) -> ProxyVariable:
-    """A SOCKS proxy always resolves the names: no request leaves this machine beside it."""
     from resourcesync.settings.schema import parse_proxy  # noqa: PLC0415 - most have no proxy
 
     scheme, mark, rest = value.strip().rpartition("://")

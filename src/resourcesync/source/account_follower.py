@@ -240,7 +240,6 @@ class AccountFollower:
         return done
 
     def _loss(self) -> LossLimit | None:
-        """What tells changes only names each deletion, and is not read in full: it is trusted."""
         if self._options.allow_empty or not self._account.can_list_resources:
             return None
         if self._left is None:

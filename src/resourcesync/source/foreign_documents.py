@@ -104,7 +104,6 @@ def _conflict(
 
 
 def _read_ours(documents: DocumentStore, name: str) -> str | None:
-    """The description of the set leads nowhere: it is empty."""
     stream = documents.open(name)
     if stream is None:
         return None

@@ -13,6 +13,7 @@ from urllib.parse import unquote, urljoin
 import msgspec
 from msgspec.structs import replace
 
+from resourcesync.catalogue.recording import CatalogueRecording
 from resourcesync.errors import ConfigurationError
 from resourcesync.model.entries import LAST_PRIORITY, Link, Resource
 from resourcesync.model.globs import normal_path, parse_glob
@@ -34,6 +35,10 @@ _DOCUMENT_RELATIONS: Final = frozenset(
 
 _OF_NO_FILE: Final = frozenset({Relation.CANONICAL, Relation.COLLECTION})
 """Relations whose targets are no files as a rule: an address of several formats, a collection."""
+
+
+_OF_VERSIONS: Final = frozenset({Relation.MEMENTO, Relation.TIMEGATE, Relation.TIMEMAP})
+"""Relations of the links that follow those of the rules."""
 
 
 class LinkRule(msgspec.Struct, frozen=True, kw_only=True):
@@ -126,6 +131,11 @@ def links_by_rule(
     return tuple(found)
 
 
+def _ending(template: str) -> str:
+    name = template.rpartition("}")[2].rpartition("/")[2]
+    return "" if name in {".", ".."} else name
+
+
 def _fields(uri: str, path: str) -> dict[str, str]:
     folder, _, name = path.rpartition("/")
     stem, dot, ending = name.rpartition(".")
@@ -142,8 +152,7 @@ def _fields(uri: str, path: str) -> dict[str, str]:
 class LinkedOriginals(WrappedOriginals):
     """Originals with the links that rules give to their resources (``Originals``).
 
-    The links are computed when a resource is read. The existence of a target is checked then, and
-    not again before the resource, or the rules, change.
+    The links are computed when a resource is read, and again when a possible target comes or goes.
     """
 
     def __init__(self, originals: Originals, rules: Sequence[LinkRule], base: str) -> None:
@@ -151,6 +160,7 @@ class LinkedOriginals(WrappedOriginals):
         self._rules = tuple(rules)
         self._base = base if base.endswith("/") else base + "/"
         self._useless: dict[str, bool] = {}
+        self._endings = tuple({_ending(rule.template) for rule in rules if not rule.always})
 
     def measure(self, original: Original) -> tuple[Resource, str]:
         """Read the bytes once; return the resource with its links, and its fingerprint."""
@@ -161,6 +171,34 @@ class LinkedOriginals(WrappedOriginals):
             self._useless[rule.text] = self._useless.get(rule.text, True) and not found
             links += found
         return replace(resource, links=(*resource.links, *links)), fingerprint
+
+    def relink(self, recording: CatalogueRecording) -> int:
+        """Record resources whose targets came or went in a recording as updated; return how many.
+
+        A target is there if it is published.
+        """
+        if not any(uri.endswith(self._endings) for uri in recording.created_and_deleted()):
+            return 0
+        count = 0
+        for resource, fingerprint in recording.resources():
+            links = self._present_links(resource, recording.has_resource)
+            if links != resource.links:
+                recording.updated(replace(resource, links=links), fingerprint)
+                count += 1
+        return count
+
+    def _present_links(
+        self, resource: Resource, is_published: Callable[[str], bool]
+    ) -> tuple[Link, ...]:
+        possible = links_by_rule(resource, self._rules, self._base, lambda _: True)
+        found = links_by_rule(resource, self._rules, self._base, is_published)
+        if not possible or found == tuple(link for link in resource.links if link in possible):
+            return resource.links
+        others = [link for link in resource.links if link not in possible]
+        place = next(
+            (at for at, link in enumerate(others) if link.rel in _OF_VERSIONS), len(others)
+        )
+        return (*others[:place], *found, *others[place:])
 
     def unmatched(self) -> tuple[str, ...]:
         """Return the rules that gave no resource a link."""

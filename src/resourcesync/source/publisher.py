@@ -251,7 +251,6 @@ class _PublicationRun:
         return replace(rotation.supersede(plan, at, former, public_at), monitored_since=since)
 
     def _is_small(self, parts: tuple[str, ...]) -> bool:
-        """A list in parts is not: each of its versions would leave its parts for a day."""
         most = min(self._policy.rebase_up_to, self._policy.max_entries)
         if not most or parts or self._policy.archive:
             return False

@@ -301,7 +301,6 @@ def _write_parts(
 
 
 def _part(writer: DocumentWriter, name: str, at: datetime) -> Part:
-    """Return a part as its index lists it: the hash shows who has its entries that it has them."""
     digests = (Digest("sha-256", writer.known[name].digest),)
     listed = digests if writer.dialect is Dialect.V1_1 else ()
     return Part(uri=writer.naming.uri(name), at=at, digests=listed)

@@ -79,12 +79,13 @@ def scan(
     *,
     anew: bool = False,
     allow_empty: bool = True,
-    settle: Callable[[], None] | None = None,
+    settle: Callable[[CatalogueRecording], int] | None = None,
 ) -> ScanReport:
     """Record in the catalogue how the originals differ from it; all or nothing.
 
     An original with the same metadata is not read. The entry of one that cannot be read, or that
     changes while it is, stays as it is: one bad file stops neither the others nor the next run.
+    ``settle`` ends the recording, and returns how many more resources it recorded as updated.
     """
     with catalogue.record(now) as recording:
         found = _Scan(originals, catalogue, recording)
@@ -93,7 +94,7 @@ def scan(
         if not counts["files"] and not allow_empty:
             raise empty_tree_error(counts["deleted"])
         if settle is not None:
-            settle()
+            counts["updated"] += settle(recording)
     return ScanReport(**counts, omitted=len(originals.omissions()), left=tuple(found.left))
 
 

@@ -128,7 +128,6 @@ class Validator:
     def _judge_dumps(
         self, walk: DocumentWalk, target: str, *, whole: bool
     ) -> Generator[results.ValidationEvent, None, list[DocumentSummary]]:
-        """On this machine they are all opened, over the network as many as the sample allows."""
         manifests: list[DocumentSummary] = []
         size, unopened = walk.packages(self._judgement.sample)
         for listed in size:

@@ -16,7 +16,6 @@ Document = dict[str, Any]
 
 
 def ask(url: str, method: str = "GET", body: object = None) -> Any:
-    """Send one request; the body is JSON, or lines that are ready."""
     content = body if isinstance(body, bytes) or body is None else json.dumps(body).encode()
     request = urllib.request.Request(url, content, method=method)
     request.add_header(

@@ -135,7 +135,6 @@ def lists(made: HarvestedRepository) -> list[dict[str, str]]:
 
 
 def named(value: object) -> str | None:
-    """Return what is wrong with a repository, for the name of a test."""
     if not isinstance(value, Quirks):
         return None
     usual = vars(Quirks())

@@ -45,7 +45,6 @@ def address(url: str, local: str, bitstream: Bitstream) -> str:
 
 
 def metadata(prefix: str, item: Item, url: str) -> str:
-    """Return an item in a format; the prefix ``xsi`` is declared around it."""
     make = {"oai_dc": _oai_dc, "mods": _mods, "mets": _mets, "ore": _ore, "xoai": _xoai}
     return make[prefix](item, url)
 

@@ -89,7 +89,6 @@ class Provider:
         return f"oai:repo.example:{item.local}"
 
     def remove(self, local: str) -> None:
-        """Withdraw an item: with a tombstone, where the provider keeps those."""
         with self.lock:
             if self.quirks.deletions == "no":
                 del self.items[local]

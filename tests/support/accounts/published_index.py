@@ -61,7 +61,6 @@ def no_fetcher(address: str) -> AbstractContextManager[Fetcher]:
 
 @contextmanager
 def published_index(url: str, *, is_opensearch: bool) -> Iterator[PublishedIndex]:
-    """Make such an index; it goes when the block ends."""
     index = DitIndex(url)
     index.make()
     for number in range(30):

@@ -17,7 +17,6 @@ LONG_AGO: Final = datetime(2026, 1, 2, tzinfo=UTC)
 
 
 def event(name: str, kind: str = "edit", moment: datetime = LONG_AGO, **more: Any) -> bytes:
-    """Return an event that tells of a page: ``new``, ``edit`` or ``delete``."""
     said: dict[str, Any] = {
         "meta": {
             "uri": f"https://h/{name}",

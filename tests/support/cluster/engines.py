@@ -109,7 +109,6 @@ def spark(master: str, patch: pytest.MonkeyPatch, **more: str) -> Iterator[Execu
 
 @contextlib.contextmanager
 def threads() -> Iterator[ExecutionEngine]:
-    """Open an executor of threads, as an embedding program has one."""
     with ThreadPoolExecutor(2) as executor:
         yield ExecutorEngine(executor, lambda _: 2)
 

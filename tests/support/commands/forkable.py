@@ -52,7 +52,6 @@ def _take_on(asked: bytes, streams: list[int]) -> None:
 
 
 def _reap(asking: dict[int, socket.socket]) -> None:
-    """Tell whoever asked how his process ended."""
     while asking:
         child, status = os.waitpid(-1, os.WNOHANG)
         if child == 0:

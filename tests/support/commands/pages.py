@@ -26,7 +26,6 @@ class TypedPage:
         ]
 
     def here(self, text: str) -> str:
-        """Return a text of the page with what stands for what."""
         for written, meant in self._stands_for.items():
             text = text.replace(written, meant)
         return text

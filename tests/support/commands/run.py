@@ -39,7 +39,6 @@ class Ran:
 
 
 def script(name: str) -> Path:
-    """Return where a command of this environment is, or would be."""
     return Path(sys.executable).parent / name
 
 

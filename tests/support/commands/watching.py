@@ -82,7 +82,6 @@ class Watching(AdminPages):
         raise AssertionError(f"the service ended before it printed {text!r}")
 
     def reload(self) -> None:
-        """Have it read its configuration again, and retry what failed."""
         self._process.send_signal(signal.SIGHUP)
 
     def pull_by_hand(self) -> None:

@@ -97,7 +97,6 @@ class File:
         return bytes(data), moment
 
     def choices(self) -> list[Kept]:
-        """Return what it may keep, without the whole."""
         whole = self.everything().writes
         found = [Kept(whole[:number]) for number in whole]
         found += [Kept(whole[: n + 1], torn=n) for n in whole if len(self.loose[n].data) > 1]

@@ -64,7 +64,6 @@ class Fuse:
 
 @contextmanager
 def killed(home: FolderHome, writes: int, *, how: int = 0) -> Iterator[Fuse]:
-    """Kill whoever works on a mirror in the block after so many writes."""
     fuse = Fuse(writes, how=how)
     with home.behind(partial(Dying, fuse=fuse)), suppress(Killed):
         yield fuse

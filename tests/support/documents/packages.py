@@ -82,7 +82,6 @@ END_FIELDS = ("mark", "disk", "start", "here", "count", "size", "offset", "comme
 
 
 def pack(layout: Struct, names: Sequence[str], values: Mapping[str, int | bytes]) -> bytes:
-    """Pack a record from its fields; those not given are zero."""
     return layout.pack(*(values.get(name, 0) for name in names))
 
 
@@ -124,7 +123,6 @@ def forge(*members: Forged, comment: bytes = b"", before: bytes = b"", **end: in
 
 
 def sound(*members: tuple[str, bytes], more: Sequence[Forged] = ()) -> bytes:
-    """A ZIP with a manifest that lists these members and nothing else."""
     text = manifest(*(listed(f"/{name}", data) for name, data in members))
     files = [Forged(name.encode(), data) for name, data in members]
     return forge(Forged(b"manifest.xml", text), *files, *more)

@@ -78,7 +78,6 @@ class EventServer:
         self._ids = ids
 
     def tell(self, data: bytes, kind: str = "message") -> None:
-        """Add an event; ``data`` may have several lines."""
         with self._changed:
             self._log.append((kind, data))
             self._changed.notify_all()

@@ -111,7 +111,6 @@ A ``Content-Length`` among the fields is sent as it is; one that lies ends the c
 
 
 def agreeing(heard: Heard) -> Reply:
-    """Repeat every challenge, and take every delivery."""
     if heard.method == "GET":
         return 200, heard.query.get("hub.challenge", "").encode()
     return 204, b""

@@ -94,7 +94,6 @@ class Proxy(SocketServer):
             return self._hand_back(stream, far)
 
     def _hand_back(self, near: socket.socket, far: socket.socket) -> bool:
-        """Hand one answer on; whether it came, with its length."""
         with far.makefile("rb") as answer:
             head = b"".join(iter(answer.readline, b"\r\n"))
             if b"Content-Length: " not in head:

@@ -16,7 +16,6 @@ from resourcesync.websub.subscriber import Subscriber
 
 @contextmanager
 def served_with_hub(root: Path) -> Iterator[str]:
-    """Publish a tree with a hub of its own, and serve both in this process."""
     clock = SystemClock()
     late = applications.LateApplication()
     with ServerThread(late) as server:

@@ -38,7 +38,6 @@ class Program:
         return self._process.pid
 
     def start(self) -> None:
-        """Start it, again where it was; it may not be ready yet."""
         with self._log.open("ab") as log:
             self._process = subprocess.Popen(
                 self._command,

@@ -36,7 +36,6 @@ def settled() -> ManualClock:
 
 
 def plant(tree: Path) -> Path:
-    """Make a small published tree, all of it a year old and more."""
     (tree / "a").mkdir(parents=True)
     (tree / "a" / "one.txt").write_bytes(b"0123456789")
     (tree / "a" / "big.bin").write_bytes(BIG)

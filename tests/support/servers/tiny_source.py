@@ -45,7 +45,6 @@ class TinySource(Listener):
 
     @property
     def url(self) -> str:
-        """The address, without a slash at the end."""
         return self.origin
 
     def put(self, target: str, body: bytes, media_type: str = "application/octet-stream") -> None:
@@ -83,7 +82,6 @@ class TinySource(Listener):
         self.put_document("/changelist.xml", head, list(changes))
 
     def change(self, kind: str, target: str, body: bytes, *, at: str, more: str = "") -> str:
-        """Return the entry of a change; one that deletes says nothing of bytes."""
         said = "" if kind == "deleted" else facts(body)
         return (
             f"<url><loc>{self.url}{target}</loc><lastmod>{at}</lastmod>"
@@ -98,7 +96,6 @@ class TinySource(Listener):
         return f'<url><loc>{self.url}{target}</loc><rs:md capability="{capability}"/></url>'
 
     def entry(self, target: str, body: bytes, *, uri: str = "", lastmod: str = STAMP) -> str:
-        """Return the true entry of a resource; ``uri`` overrides its address."""
         where = escape(uri or self.url + target)
         md = f"<rs:md{facts(body)}/>"
         return f"<url><loc>{where}</loc><lastmod>{lastmod}</lastmod>{md}</url>"

@@ -68,7 +68,6 @@ class Campaign:
 
     @property
     def source(self) -> PublishedSource | LooseSource:
-        """The Source as it is now; it may be set back."""
         return self.world.source
 
     @property
@@ -286,7 +285,6 @@ class Campaign:
         return Answer(body=luck.choice(old))
 
     def killed(self, luck: random.Random) -> AbstractContextManager[None]:
-        """Kill whoever writes to the mirror, at one of the first writes."""
         fuse = Fuse(luck.randrange(14), how=luck.randrange(3))
         return self.world.home.behind(partial(Dying, fuse=fuse))
 

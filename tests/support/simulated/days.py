@@ -62,7 +62,6 @@ def live_days(
     missed: float = 0,
     manners: Manners | None = None,
 ) -> Days:
-    """Let days pass; on each something changes, and a pull may be missed."""
     manners = manners or Manners()
     server = ServerWithManners(replace(manners, cut=0), source.clock, luck)
     world = World(folder, source, network=Network(server.route))

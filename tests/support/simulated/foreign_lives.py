@@ -37,7 +37,6 @@ _LISTS: Final = ("changelist.xml", "resourcelist.xml")
 
 
 def _moved(text: str) -> str:
-    """Return a list every second entry of which is of another host."""
     count = iter(range(len(text)))
     return _LOC.sub(
         lambda match: match[0] if next(count) % 2 else match[0].replace(BASE, _ELSEWHERE), text
@@ -220,7 +219,6 @@ class ForeignLife(Life):
         self.cached = {name: self.source.honest(name).body}
 
     def do_old_copy(self) -> None:
-        """The next pull meets the copy of the cache."""
         for uri, body in self.cached.items():
             self.world.network.answers[uri] = lambda request, body=body: (  # type: ignore[misc]  # bound now
                 self.source.honest(request.uri) if request.uncached else Answer(body=body)

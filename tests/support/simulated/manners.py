@@ -42,7 +42,6 @@ class Manners:
 
 
 def manners_of(luck: random.Random) -> Manners:
-    """Return the manners of one server; every second has none of these."""
     if luck.random() < 0.5:
         return Manners()
     parts = luck.choice(("", "", "bare", "lastmod", "at", "hash"))

@@ -34,7 +34,6 @@ class Life:
         raise NotImplementedError
 
     def move_behind_tls(self) -> None:
-        """The Source goes behind TLS, and its server leads there."""
         self.moving.move_behind_tls()
 
     def move_away(self) -> None:
@@ -73,7 +72,6 @@ class DatedAnswers:
         self._written: dict[str, tuple[bytes, str]] = {}
 
     def dated(self, uri: str, answer: Answer) -> Answer:
-        """Return an answer with the moment at which its body was seen first."""
         if answer.status != 200:
             return answer
         now = format_datetime(self._clock.now().replace(microsecond=0), usegmt=True)

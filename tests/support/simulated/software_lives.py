@@ -74,7 +74,6 @@ class SoftwareLife(Life):
         self.pull_checked()
 
     def show(self) -> None:
-        """Have the software write its documents, which tell all that happened."""
         self.world.clock.advance(seconds=self.luck.choice((1, 2, 60, 3_600)))
         software, known = self.kind.software, self.source.known
         software.documents(known)

@@ -53,7 +53,6 @@ class DSpace(ABC):
         return self._files
 
     def initialise(self, known: Known) -> None:
-        """Write a Resource List; no Change List is offered yet."""
         self._last = known.now
         self._write_resource_list(known)
         self._files[CAPABILITY_LIST] = self.capability_list(known.now, None)
@@ -68,7 +67,6 @@ class DSpace(ABC):
         self._files[CAPABILITY_LIST] = self.capability_list(known.now, last)
 
     def rebase(self, known: Known) -> None:
-        """Write the Resource List anew, and what happened since the last time."""
         self._write_resource_list(known)
         self.update(known)
 

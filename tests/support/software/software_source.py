@@ -29,11 +29,9 @@ class Known:
     events: list[Event]  # what happened since it began, oldest first
 
     def between(self, start: datetime, end: datetime) -> list[Event]:
-        """What happened from ``start`` on and before ``end``."""
         return [event for event in self.events if start <= event.time < end]
 
     def modified(self, uri: str) -> datetime | None:
-        """When a resource changed last; ``None``: not since the Source began."""
         return max((event.time for event in self.events if event.uri == uri), default=None)
 
 
@@ -60,7 +58,6 @@ class SoftwareSource(FileSource):
             self.change_now(name, text)
 
     def change_now(self, name: str, text: str | None) -> None:
-        """Write or remove one resource at this very moment."""
         if text is None:
             self.remove(f"{name}.html")
         else:
@@ -118,7 +115,6 @@ def document(
 
 
 def offering(metadata: str, *, links: str = "", **offered: str) -> bytes:
-    """A document that leads to others, given by their capabilities."""
     kinds = {name.replace("_", "-"): path for name, path in offered.items()}
     entries = [points_to(path, f'capability="{kind}"') for kind, path in kinds.items()]
     return document(metadata, entries, links=links)
@@ -129,7 +125,6 @@ def link(rel: str, path: str) -> str:
 
 
 def points_to(path: str, metadata: str = "", lastmod: datetime | None = None) -> str:
-    """What is inside an entry that leads to a document of the Source."""
     return loc(BASE + path, metadata, lastmod)
 
 
@@ -139,12 +134,10 @@ def loc(uri: str, metadata: str = "", lastmod: datetime | None = None) -> str:
 
 
 def zulu(moment: datetime) -> str:
-    """A time to the second, in UTC."""
     return moment.strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
 def isoformat(moment: datetime) -> str:
-    """A time to the microsecond."""
     return moment.strftime("%Y-%m-%dT%H:%M:%S.%fZ")
 
 

@@ -56,7 +56,6 @@ def changes(catalogue: SourceCatalogue, after: int = 0) -> list[tuple[int, Chang
 
 
 def run_of(resources: Sequence[Resource]) -> ResourceRun:
-    """Return resources as the run in which a scan records them."""
     return ResourceRun(
         uris=[resource.uri for resource in resources],
         lastmods=[resource.lastmod for resource in resources],

@@ -23,7 +23,6 @@ LIST = "/resourcelist.xml"
 
 
 def serve(body: bytes, tag: str = "") -> Callable[[Asked], list[Step]]:
-    """Serve a body as a good server does, ranges too."""
     tag = tag or f'"{hashlib.sha256(body).hexdigest()[:8]}"'
 
     def script(asked: Asked) -> list[Step]:
@@ -70,7 +69,6 @@ class ScriptedSource:
         length: bool = True,
         serving: bool = True,
     ) -> str:
-        """List a resource, and serve it well; return its URI."""
         uri = self.server.origin + target
         said = sha256(body) if digest is None else digest
         facts = f' hash="{said}"' if said else ""

@@ -106,7 +106,6 @@ class TortureSource:
         return self.expected | {self.uri_of(way): way.body for way in self.ways}
 
     def heal(self) -> None:
-        """Serve everything well from now on, and list only what can be used."""
         for way in self.ways:
             self.server.on(f"/bad/{way.name}", serve(way.body))
         self.refused = []

@@ -37,7 +37,6 @@ def good(body: bytes = SMALL) -> Answer:
 
 
 def fresh_only(asked: Asked) -> list[Step]:
-    """Serve old bytes from a cache unless it is told not to."""
     is_fresh = "no-cache" in asked.fields.get("cache-control", "")
     return answer(body=SMALL if is_fresh else SMALL.upper())
 
@@ -62,7 +61,6 @@ def endless(asked: Asked) -> Iterator[Step]:
 
 
 def half_changed(asked: Asked) -> list[Step]:
-    """Serve a body that is replaced while it is sent."""
     return [head(f"Content-Length: {len(SMALL)}") + SMALL[:9], 0.05, SMALL[9:].upper()]
 
 
@@ -121,7 +119,6 @@ def bodies() -> Iterator[Way]:
 
 
 def contents() -> Iterator[Way]:
-    """Bodies that are whole, and not what the list says."""
     yield Way(
         name="too-long",
         answers=(answer(body=SMALL * 9),),
@@ -200,7 +197,6 @@ ELSEWHERE: Final = b"content of elsewhere\n"
 
 
 def ranges() -> Iterator[Way]:
-    """Large bodies that are cut once, and ranges that are answered wrongly."""
     rest, total = LARGE[1_400_000:], len(LARGE)
     for name, script in (
         (

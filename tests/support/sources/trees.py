@@ -11,7 +11,6 @@ LATER = datetime(2100, 1, 1, tzinfo=UTC)
 
 
 def originals(root: Path, selection: FileSelection | None = None) -> FileTreeOriginals:
-    """A tree seen from a time when every file is old."""
     return FileTreeOriginals(root, BASE, clock=ManualClock(LATER), selection=selection)
 
 

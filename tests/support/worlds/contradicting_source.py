@@ -32,7 +32,6 @@ class ContradictingSource(PublishedSource):
         self._write("changelist", 'from="2025-12-30T00:00:00Z"', changes)
 
     def serve_one(self, text: str | None) -> None:
-        """Give these bytes, or nothing, where the lists differ."""
         if text is None:
             self.remove(ONE)
         else:

@@ -33,7 +33,6 @@ class Told:
     base: str = BASE
 
     def row(self, *, packed: bool = False) -> str:
-        """The entry as text; in a manifest with its path."""
         digest = sha256(self.data) if self.hash is None else self.hash
         length = len(self.data) if self.length is None else self.length
         says = {

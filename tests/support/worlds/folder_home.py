@@ -78,7 +78,6 @@ class FolderHome:
 
     @contextmanager
     def state(self, clock: ManualClock) -> Iterator[SqliteMirrorState]:
-        """Open what the mirror remembers, as another program does."""
         with MirrorFolder(self.folder, clock) as mirror:
             assert mirror.state is not None
             yield mirror.state

@@ -154,7 +154,6 @@ class LooseLists:
         )
 
     def rotate(self, now: int) -> None:
-        """Close the open list and begin a new one; forget the oldest."""
         if not self.lists:
             return
         newest = self.lists[-1]

@@ -6,7 +6,6 @@ _OPEN = '<?xml version="1.0"?>\n<{} xmlns="http://www.sitemaps.org/schemas/sitem
 
 
 def urlset(*entries: tuple[str, str]) -> bytes:
-    """Return a sitemap of URIs, each with its lastmod, or with none."""
     made = (
         f"<url><loc>{escape(uri)}</loc>{f'<lastmod>{moment}</lastmod>' if moment else ''}</url>"
         for uri, moment in entries

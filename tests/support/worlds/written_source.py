@@ -52,7 +52,6 @@ class WrittenSource:
         self.written.at, self.written.listed = at, dict(self.written.contents)
 
     def change(self, told: WrittenList, name: str, text: str, at: float | None) -> None:
-        """Change a resource and list that; no text deletes it."""
         self.written.contents[name] = text
         if not text:
             del self.written.contents[name]

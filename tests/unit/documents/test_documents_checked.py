@@ -15,6 +15,8 @@ from resourcesync.documents import (
     Header,
     Package,
     Resource,
+    format_digests,
+    parse_digests,
     read,
     write,
 )
@@ -95,6 +97,16 @@ def test_a_value_that_no_document_may_have_is_refused(values: dict[str, Any]) ->
     if "changefreq" not in values:
         with pytest.raises(ValueError, match=REASONS):
             written(DUMP, [Package(**good | values)])
+
+
+@pytest.mark.parametrize("text", ["blake2b:QUJD=", "foo:bar", "etag:x-1 a.b:c:d", 'é:ü<&"'])
+def test_a_hash_that_is_read_without_a_fault_is_written_back(text: str) -> None:
+    resource = Resource(URI, digests=parse_digests(text))
+    document = read(written(LIST, [resource]))
+
+    assert list(document.entries()) == [resource]
+    assert format_digests(resource.digests) == text
+    assert not document.tolerated
 
 
 def test_hashes_that_are_valid_only_together_are_refused() -> None:

@@ -8,7 +8,7 @@ import pytest
 
 from resourcesync import Catalogue, Change, ChangeKind, Digest, Publisher, Resource
 from resourcesync.documents import DocumentChange
-from resourcesync.errors import ChangesLostError, ConfigurationError, DiscontinuityError
+from resourcesync.errors import ConfigurationError
 
 JUG = Resource("https://h.example/jug", length=5)
 BOWL = Resource("https://h.example/bowl", length=6)
@@ -46,12 +46,6 @@ def test_a_resource_that_is_given_twice_or_a_change_in_its_place_is_a_mistake(
     assert wrong.value.hint == "give each resource once"
     with pytest.raises(ConfigurationError, match="is no resource"):
         catalogue.fill([change])
-
-
-def test_lost_changes_do_not_come_back_by_themselves() -> None:
-    assert issubclass(ChangesLostError, DiscontinuityError)
-    assert not ChangesLostError.transient
-    assert ChangesLostError("gone").code == "changes-lost"
 
 
 @pytest.mark.parametrize(

@@ -9,10 +9,11 @@ from hypothesis import strategies as st
 
 from resourcesync.destination.change_log_reader import ChangeLogReader
 from resourcesync.destination.planner import as_unknown
-from resourcesync.errors import DiscontinuityError, StateError
+from resourcesync.errors import ChangesLostError, DiscontinuityError, StateError
 from resourcesync.mirror_state import change_log
 from resourcesync.mirror_state.database import MAX_RUNS, SqliteMirrorState, conflicting_paths
 from resourcesync.mirror_state.rows import (
+    ChangeLogPosition,
     Copy,
     EntryRow,
     LinkRow,
@@ -24,6 +25,7 @@ from resourcesync.mirror_state.rows import (
     StateTransaction,
     TrashRow,
 )
+from resourcesync.model.timestamps import SECOND, from_microseconds
 from tests.support.storage.sqlite_connections import plan_of, statements
 
 
@@ -322,8 +324,28 @@ def test_a_position_whose_change_was_deleted_proves_nothing(
     put(state, made("b", "1"), None)
     assert state.change_bounds() == (1, 2)
 
-    with pytest.raises(DiscontinuityError):
-        list(reader.read_new())
+    for position in (reader.position, ChangeLogPosition(2), ChangeLogPosition(2, 1)):
+        with pytest.raises(DiscontinuityError):
+            list(ChangeLogReader(state=state, position=position).read_new())
+
+
+def test_a_moment_that_the_changes_no_longer_reach_back_to_is_an_error(
+    state: SqliteMirrorState, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    reader = ChangeLogReader(state=state)
+    for second, uri in enumerate("abc", 5):
+        put(state, made(uri, "1")._replace(installed=second * SECOND), None)
+    reader.start_at(from_microseconds(0))  # before the mirror was made: nothing is lost
+    assert [row.uri for row in reader.read_new()] == ["a", "b", "c"]
+    monkeypatch.setattr(change_log, "MAX_CHANGES", 2)
+    put(state, made("d", "1")._replace(installed=8 * SECOND), None)
+
+    with pytest.raises(ChangesLostError, match="1970-01-01T00:00:06Z"):
+        reader.start_at(from_microseconds(6 * SECOND))
+    reader.start_at(from_microseconds(7 * SECOND + 1))
+    assert [row.uri for row in reader.read_new()] == ["d"]
+    reader.start_at(from_microseconds(9 * SECOND))
+    assert str(reader.position) == "4.8000000"
 
 
 @settings(max_examples=60, deadline=None)

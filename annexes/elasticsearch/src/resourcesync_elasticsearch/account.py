@@ -40,6 +40,8 @@ _FIELDS: Final = ("location", "length", "md5", "mime", "lastmod", "ln")
 class IndexAccount(ResourceAccount):
     """An index that another program fills, laid out as the DIT harvester lays it out (DIT-ES)."""
 
+    can_list_resources = True
+
     def __init__(
         self,
         server: SearchServer,
@@ -57,11 +59,6 @@ class IndexAccount(ResourceAccount):
         self._is_opensearch = is_opensearch
         self._page = page
         self._locations = Locations(settings)
-
-    @property
-    def can_list_resources(self) -> bool:
-        """The index has a snapshot of all resources."""
-        return True
 
     def position(self) -> str:
         """Return the position of the change log; empty if there is no log."""

@@ -181,17 +181,14 @@ def open_account(options: AccountOptions) -> Iterator[ResourceAccount]:
 class PostgresAccount(ResourceAccount):
     """An account of a table or query. See ``Account``."""
 
+    can_list_resources = True
+
     def __init__(self, session: PostgresSession, layout: TableLayout, clock: Clock) -> None:
         self._session = session
         self._layout = layout
         self._clock = clock
         self._known_rows: RowDecoder | None = None
         self._is_warned = False
-
-    @property
-    def can_list_resources(self) -> bool:
-        """Always true: a table can be read."""
-        return True
 
     def position(self) -> str:
         """Return the position of the log; empty if there is none, or nothing writes it."""

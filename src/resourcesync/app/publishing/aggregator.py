@@ -22,7 +22,13 @@ from resourcesync.destination.mapping.names import published_tail
 from resourcesync.destination.pending_tasks import CONTRADICTING
 from resourcesync.errors import ChangesLostError, ConfigurationError, quoted
 from resourcesync.mirror_state.database import SqliteMirrorState, StateSnapshot
-from resourcesync.mirror_state.rows import ChangeLogPosition, Copy, LoggedChange, decode_entry_links
+from resourcesync.mirror_state.rows import (
+    ChangeLogPosition,
+    Copy,
+    LoggedChange,
+    decode_entry_links,
+    parse_position,
+)
 from resourcesync.model.digests import parse_digests
 from resourcesync.model.entries import Change, Resource
 from resourcesync.model.own_names import OWN_FOLDER
@@ -101,10 +107,10 @@ class MirrorAccount(ResourceAccount):
         self._all_hops = all_hops
 
     def position(self) -> str:
-        """Return number and time of the newest change, and whether addresses have other names."""
+        """Return the position after the newest change."""
         newest = self._state.change_bounds()[1]
         last = next(self._state.changes(newest - 1), None) if newest else None
-        return _position(newest, 0 if last is None else last.time)
+        return str(ChangeLogPosition(newest, 0 if last is None else last.time))
 
     def resources(self) -> Iterator[Resource]:
         """Yield the present copies, as they are at one moment."""
@@ -118,32 +124,18 @@ class MirrorAccount(ResourceAccount):
     def changes(self, after: str, wait: float) -> Iterator[ChangeBatch]:
         """Yield the changes of the mirror after a position."""
         until = self._clock.monotonic() + wait
-        cursor = self._cursor(after)
+        position = parse_position(after)
+        if position is None:
+            raise ChangesLostError(f"the mirror has no such position: {after[:100]}")
+        reader = ChangeLogReader(state=self._state, position=position, include_touched=True)
         while True:
-            reader = ChangeLogReader(
-                state=self._state, position=ChangeLogPosition(cursor), include_touched=True
-            )
             rows = reader.read_new()
             while batch := list(islice(rows, _BATCH)):
-                cursor = batch[-1].seq
-                yield ChangeBatch(_position(cursor, batch[-1].time), self._latest_changes(batch))
+                yield ChangeBatch(str(reader.position), self._latest_changes(batch))
             left = until - self._clock.monotonic()
             if left <= 0:
                 return
             self._clock.sleep(min(_POLL_SECONDS, left))
-
-    def _cursor(self, position: str) -> int:
-        number, time = (*position.split(" "), "")[:2]
-        if number.isdecimal() and time.isdecimal():
-            cursor, forgotten = int(number), self._state.change_bounds()[0]
-            last = next(self._state.changes(cursor - 1), None) if cursor > forgotten else None
-            if last is None or (last.seq, last.time) == (cursor, int(time)):
-                return cursor
-        raise ChangesLostError(
-            "the mirror's change log is another one than before",
-            evidence=(("position", position[:100]),),
-            hint="all copies are read again",
-        )
 
     def _latest_changes(self, rows: Sequence[LoggedChange]) -> list[Change]:
         builder = _EntryBuilder(self._state, self._base, all_hops=self._all_hops)
@@ -160,10 +152,6 @@ class MirrorAccount(ResourceAccount):
             linking = [name for name in self._state.entries_linking(appeared) if name not in last]
             changes += [builder.updated(uri, rows[-1].time) for uri in linking]
         return [change for change in changes if change is not None]
-
-
-def _position(number: int, time: int) -> str:
-    return f"{number} {time}"
 
 
 class _EntryBuilder:

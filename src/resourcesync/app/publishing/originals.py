@@ -10,6 +10,7 @@ from urllib.parse import unquote
 from resourcesync import app
 from resourcesync.adapters.files import FileSelection, FileTreeOriginals, PathFilter, RereadSchedule
 from resourcesync.app import document_stores, plugins
+from resourcesync.catalogue.recording import CatalogueRecording
 from resourcesync.errors import ConfigurationError
 from resourcesync.model.timestamps import to_microseconds
 from resourcesync.ports import Clock
@@ -31,6 +32,8 @@ class OpenedOriginals(NamedTuple):
     """The files that are read again though they look unchanged."""
     unmatched: Callable[[], tuple[str, ...]]
     """Returns the globs and the link rules of the settings that matched nothing."""
+    relink: Callable[[CatalogueRecording], int] = lambda _: 0
+    """Records resources whose links by rule are others now as updated; returns how many."""
 
 
 def is_originals_address(text: str) -> bool:
@@ -72,7 +75,11 @@ def _opened(
     rules = [parse_rule(text) for text in settings.links]
     linked = LinkedOriginals(originals, rules, settings.url)
     return OpenedOriginals(
-        linked, originals.reading, rereading, lambda: (*originals.unmatched(), *linked.unmatched())
+        linked,
+        originals.reading,
+        rereading,
+        lambda: (*originals.unmatched(), *linked.unmatched()),
+        linked.relink,
     )
 
 

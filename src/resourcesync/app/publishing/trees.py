@@ -18,6 +18,7 @@ from resourcesync.app.publishing import originals
 from resourcesync.app.publishing.mending import publish_mended
 from resourcesync.app.shared_description import SharedDescription
 from resourcesync.catalogue.database import SourceCatalogue
+from resourcesync.catalogue.recording import CatalogueRecording
 from resourcesync.errors import ConfigurationError, OutOfScopeError, quoted
 from resourcesync.own_files import is_present
 from resourcesync.ports import Clock
@@ -126,7 +127,7 @@ class _Tree(NamedTuple):
             now,
             anew=anew,
             allow_empty=asked.allow_empty,
-            settle=versions.flush,
+            settle=self._settle,
         )
         done, dumped, notified = Publication(), None, None
         if not asked.dry_run:
@@ -157,6 +158,11 @@ class _Tree(NamedTuple):
             notified=notified,
         )
 
+    def _settle(self, recording: CatalogueRecording) -> int:
+        updated = self.found.relink(recording)
+        self.versions.flush()
+        return updated
+
     def _among_documents(self) -> Iterator[Omission]:
         if self.source.settings.out == ".":
             for name in self.source.documents.names():
@@ -164,7 +170,6 @@ class _Tree(NamedTuple):
                     yield Omission(name=name, reason="it is in a folder of the documents")
 
     def _leave_address(self) -> Publication:
-        """Start over at another address before it has dumps: its lists continue no older ones."""
         plan = PLAN.read(self.source.catalogue)
         is_left = plan is not None and plan.base_uri != self.source.settings.names.base_uri
         return ListPublisher(self.source).publish() if is_left else Publication()
@@ -230,7 +235,6 @@ def _globs_of(settings: PublicationSettings) -> list[tuple[str, str]]:
 
 
 def _check_input(root: Path, catalogue: SourceCatalogue) -> None:
-    """Refuse a folder with the lists of another input: its resources are not the files there."""
     if catalogue.note(NOTE) is None and catalogue.note(INPUT_NOTE) is not None:
         system = catalogue.note(SYSTEM_NOTE) or f"catalogue:{root / CATALOGUE}"
         raise ConfigurationError(

@@ -65,10 +65,11 @@ def documents_of(root: Path) -> Path:
 
 
 def published_files(root: Path, catalogue: Path) -> Callable[[str], bool]:
-    """Return the test for published files of a tree, by their paths in it.
+    """Return the test for files of a tree that are served, by their paths in it.
 
-    Files that the last publication left out are not. ``robots.txt`` is always public. Of a mirror,
-    only the copies are.
+    Files that the last publication left out are not; new ones are. ``robots.txt`` always is. Of a
+    mirror, only the copies are. The catalogue is not asked: while it cannot be read, a 404 would be
+    taken for a deletion.
     """
     if is_aggregated(root):
         copies = PublishedCopies(root)

@@ -100,18 +100,18 @@ def _changes(
         position = reader.position or position
         if values["ack"] and consumer and position != before:
             opened.consumers.acknowledge(consumer, position)
-    fields = {"changes": count, "cursor": position.number, "position": str(position)}
+    fields = {"changes": count, "position": str(position)}
     return CommandOutcome(fields={"mirror": str(mirror), **fields})
 
 
 def _query(values: Mapping[str, Any], clock: Clock) -> "app.mirror_changes.ChangeQuery":
     text = values["since"]
-    restart = values["restart"] or text == app.mirror_changes.START
-    since: rows.ChangeLogPosition | datetime | None = None
-    if text is not None and not restart:
-        since = rows.parse_position(text) or resolve_moment(parse_moment(text), clock.now())
-    return app.mirror_changes.ChangeQuery(
-        consumer=values["consumer"], since=since, restart=restart, touched=values["touched"]
+    is_moment = text and text != app.mirror_changes.START and not text.isdecimal()  # no year
+    since: str | datetime | None = text
+    if is_moment and rows.parse_position(text) is None:
+        since = resolve_moment(parse_moment(text), clock.now())
+    return app.mirror_changes.ChangeQuery.of(
+        values["consumer"], since, touched=values["touched"], restart=values["restart"]
     )
 
 

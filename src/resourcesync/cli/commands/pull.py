@@ -175,7 +175,6 @@ def _is_web_address(place: str) -> bool:
 
 
 def _is_source(places: Sequence[str]) -> bool:
-    """True if the first argument is the address of a Source; that of a store alone is a mirror."""
     first = "".join(places[:1])
     if "://" not in first or _is_web_address(first) or len(places) > 1:
         return "://" in first

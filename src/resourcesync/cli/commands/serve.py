@@ -88,8 +88,8 @@ def command(output: OutputOptions, **values: Any) -> Job:
     DIR is a published tree; by default the current folder. Stop with Ctrl-C (exit 0). Of the folder
     of a site (-o site of publish) all sets are served, unless --hub, --admin or --out is given.
 
-    Only published files and robots.txt are served: no hidden files, and no files that --include
-    and --exclude of publish left out when serve started.
+    Files that publish would list, new ones too, and robots.txt are served: no hidden files, and
+    none that --include and --exclude of publish left out when serve started.
 
     --hub runs a hub for this tree only, at the address below --url that publish --hub gave. Its
     state is in DIR/.resourcesync, so it continues after a restart.

@@ -228,7 +228,6 @@ class _WatchService:
         self._reported = found
 
     def _record_external_pulls(self) -> None:
-        """Let a good pull by another process end the pause after a failure, as one of ours does."""
         if self._clock.monotonic() - self._looked < _LOOK_SECONDS:
             return
         for name in self.watch.failing():

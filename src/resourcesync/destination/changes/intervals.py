@@ -155,7 +155,6 @@ def continuation(changes: Sequence[ChangeMark], known: Window | None, since: int
 
 
 def _lacks_processed(changes: Sequence[ChangeMark], known: Window) -> bool:
-    """True if a list has some of the processed changes and lacks later ones: it was rewritten."""
     present = {change.key for change in changes}
     rest = dropwhile(lambda key: key not in present, known.keys)
     return any(key not in present for key in rest)

@@ -136,10 +136,7 @@ class ListDocuments:
         return None if self._stored is None or known is None else self._stored.open(known.digest)
 
     def _proven(self, part: Part, at: str) -> BinaryIO | None:
-        """Return the bytes with the hash of the index, perhaps of a stored part of another moment.
-
-        They are what would be sent.
-        """
+        """Return the bytes with the hash of the index, perhaps of an older stored part."""
         digest = next((each for each in usable(part.digests) if each.algorithm == _STORED), None)
         stored = self._open() if digest else None
         return stored.open(digest.value, at) if digest and stored else None

@@ -260,7 +260,6 @@ def _name(raw: bytes, flags: int, longest: int) -> str:
 
 
 def _from_root(name: str) -> str:
-    """Return a name without the ``/`` or ``./`` that a few writers give it; as in a tar."""
     return name.removeprefix("./").removeprefix("/") or name
 
 

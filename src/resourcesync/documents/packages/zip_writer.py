@@ -106,7 +106,6 @@ class _LongEntry(ZipInfo):
 
 
 def _even(chunks: Iterable[bytes]) -> Iterator[bytes]:
-    """Yield the bytes in pieces of 64 KiB: what deflate makes depends on how it is fed."""
     held = bytearray()
     for chunk in chunks:
         held += chunk
