@@ -12,10 +12,12 @@ import pytest
 
 from resourcesync.cli.main import run
 from resourcesync.cli.render.audit import conclude
+from resourcesync.destination.audits.reports import AuditReport
 from resourcesync.destination.audits.sampling import AuditRolling
 from resourcesync.destination.reports import MirrorState
 from resourcesync.destination.scope_and_filters import Filters
 from resourcesync.errors import RollbackError, SourceUnavailableError
+from resourcesync.model.settings import Limit
 from resourcesync.source.link_rules import LinkedOriginals, parse_rule
 from resourcesync.source.scan_for_changes import scan
 from resourcesync.source.stored_plan import PublicationStep
@@ -172,14 +174,18 @@ def test_an_audit_refuses_a_change_list_that_lost_its_changes(
 RESOURCE_LIST = BASE + "resourcesync/resourcelist.xml"
 
 
-def test_a_copy_that_is_not_wanted_any_more_is_not_counted(world: World[PublishedSource]) -> None:
+@pytest.mark.parametrize("offline", [False, True])
+def test_a_copy_that_is_not_listed_or_not_wanted_any_more_is_not_counted_as_listed(
+    world: World[PublishedSource], offline: bool
+) -> None:
     world.pull()
+    world.source.publish_deletion("objects/0002.html")
     world.pull(filters=Filters(exclude=("0001.html",)), mode="baseline", delete="never")
 
-    report = world.audit(method="lists")
+    report = world.audit(offline=offline)
 
-    assert (report.listed, report.present, report.accurate) == (40, 40, 40)
-    assert report.findings == ()
+    assert (report.listed, report.present, report.accurate) == (39, 39, 39)
+    assert (report.in_sync, report.unlisted, len(report.findings)) == (True, 1, 1)
 
 
 @pytest.mark.parametrize("method", ["lists", "hash"])
@@ -323,21 +329,65 @@ def test_an_audit_names_the_answers_with_which_it_could_not_check_and_how_to_acc
     assert f"ask the Source to correct its list, or accept that: {accept}\n" in missing
 
 
-def test_a_list_with_some_hashes_says_of_how_many_it_has_none(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Said
+def test_a_list_with_some_hashes_says_of_how_many_it_has_none() -> None:
+    report = AuditReport(audit="1", at=None, listed=3, present=3, accurate=3, unproven=1)
+    said = conclude(report, Path("m")).closing[0].text
+    assert "accuracy not known: 1 of 3 not verifiable (the Source lists no hash);" in said
+
+
+NAMES = [f"{number}.txt" for number in range(6)]
+BESIDE = NAMES[4:]
+
+
+def damaged_beside(folder: Path, beside: str) -> tuple[World[PublishedSource], dict[str, Any]]:
+    """Return a mirror with two damaged copies beside the list, and the options of its pulls."""
+    world = World(folder / "mirror", PublishedSource(max_entries=3))
+    for name in NAMES:
+        world.source.put(name, name)
+    world.source.publish()
+    world.pull()
+    if beside == "not read":
+        world.source.put("3.txt", "changed")
+        world.source.publish(PublicationStep.REBASE)
+        body = world.source.honest(f"{BASE}resourcesync/resourcelist.xml").body.decode()
+        world.network.answers[body.split("<loc>")[2].split("<")[0]] = Answer(status=404)
+    elif beside == "held":
+        world.source.remove("4.txt")
+        world.source.remove("5.txt")
+        world.source.publish()
+    filters = Filters(exclude=tuple(BESIDE) if beside == "excluded" else ())
+    options: dict[str, Any] = {"max_delete": Limit(number=0), "filters": filters}
+    world.pull(mode="baseline", **options)
+    (world.folder / "4.txt").write_text("edited")
+    (world.folder / "5.txt").unlink()
+    return world, options
+
+
+@pytest.mark.parametrize("judge", ["audit", "audit offline", "why", "why offline"])
+@pytest.mark.parametrize("beside", ["excluded", "held", "not read"])
+def test_a_damaged_copy_beside_the_list_is_damaged_for_every_command_until_it_is_fetched_again(
+    tmp_path: Path, beside: str, judge: str
 ) -> None:
-    monkeypatch.chdir(tmp_path)
-    with TinySource() as source:
-        bodies = {f"/{name}.html": b"page" for name in PAGES}
-        source.offer(bodies)
-        entries = [source.entry(target, body) for target, body in bodies.items()]
-        entries[0] = re.sub(' hash="[^"]*"', "", entries[0])
-        source.offer_entries(entries)
-        assert run(["pull", source.url, "m"]) == 0
-        capsys.readouterr()
-        assert run(["audit", "m"]) == 0
-    said = capsys.readouterr().out
-    assert (
-        "accuracy not known: 1 of 3 not verifiable (the Source lists no hash);"
-        " check them at the server: --method remote" in said
-    )
+    world, options = damaged_beside(tmp_path, beside)
+
+    command, _, offline = judge.partition(" ")
+    if command == "audit":
+        assert world.audit(offline=bool(offline)).damaged == 2
+    else:
+        assert not any(world.why(n, offline=bool(offline)).verdict.is_well for n in BESIDE)
+    for report in (world.status(), world.pull(**options), world.repair(), world.status()):
+        assert report.state is not MirrorState.IN_SYNC
+        assert (report.retained.damaged, report.retained.filtered) == (2, 0)
+    assert not {*BESIDE} & {*world.asked_resources()}
+    assert world.texts()["4.txt"] == "edited"
+    for method in ("hash", "stat", "lists"):
+        found = world.audit(method=method), world.audit(method=method, offline=True)
+        assert [(each.damaged, each.in_sync) for each in found] == [(2, False)] * 2, method
+        assert found[0].listed == found[1].listed
+
+    world.network.answers.clear()
+    for name in NAMES[3:]:
+        world.source.put(name, name)
+    world.source.publish()
+    assert world.pull(filters=Filters()).state is MirrorState.IN_SYNC
+    assert world.texts() == dict(zip(NAMES, NAMES, strict=True))

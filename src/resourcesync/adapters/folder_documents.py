@@ -142,8 +142,6 @@ class FolderDocuments:
 
 
 class _FolderDocumentFile(FileIO):
-    """A document's bytes; a failing read is a ``StorageError``."""
-
     def __init__(self, descriptor: int, path: Path) -> None:
         super().__init__(descriptor, "rb")
         self._path = path
@@ -162,7 +160,6 @@ class _FolderDocumentFile(FileIO):
 
 
 def _remove_leftovers(folder: int) -> None:
-    """Remove temporary files of a crashed run: no other process writes here now."""
     with os.scandir(folder) as entries:
         for name in [entry.name for entry in entries if _is_temporary(entry.name)]:
             os.unlink(name, dir_fd=folder)

@@ -91,7 +91,6 @@ def _run(function: Callable[[], Any], writing: int, living: int) -> NoReturn:
 
 
 def _end_with(living: int) -> None:
-    """Let the function clean up when the first process has ended, or does not need it."""
     os.read(living, 1)
     os.kill(os.getpid(), signal.SIGTERM)
 

@@ -350,7 +350,6 @@ def _show_traceback(environment: Environment) -> None:
 
 
 def _discard_stdout() -> None:
-    """Redirect stdout to the null device, so that Python's flush at exit does not fail."""
     nowhere = os.open(os.devnull, os.O_WRONLY)
     try:
         os.dup2(nowhere, sys.stdout.fileno())

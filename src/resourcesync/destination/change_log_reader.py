@@ -36,10 +36,7 @@ class ChangeLogReader(msgspec.Struct, kw_only=True):
         yield from self._read_changes(begin.number)
 
     def _read_copies(self, begin: ChangeLogPosition) -> Iterator[LoggedChange]:
-        """Yield the copies after a URI; what changes meanwhile is in the log after ``begin``.
-
-        The position after the last one is in the log, where nothing comes a second time.
-        """
+        """Yield the copies after a URI; what changes meanwhile is in the log after ``begin``."""
         copies = (
             each if each.length >= 0 else self._content(each.uri) for each in self.state.copies()
         )

@@ -264,7 +264,6 @@ def _write_block(file: BinaryIO, rows: list[bytes]) -> int:
 
 
 def _discard(file: BinaryIO) -> None:
-    """Close a file that is no longer needed; errors, such as a full disk, do not matter."""
     with suppress(OSError, StorageError):
         file.close()
 

@@ -192,8 +192,6 @@ CONTRADICTION_PREFIX: Final = "lists "
 
 
 class _Contradiction(NamedTuple):
-    """The fields of a row that the line stores."""
-
     change: str
     rivals: tuple[tuple[str, int | None], ...]
     is_older: bool
@@ -410,7 +408,6 @@ def _as_question(
 
 
 def _is_postponed(task: Pending, row: ListedEntry, now: int) -> bool:
-    """True if a task is not due, and the Source lists nothing new, which is tried at once."""
     if task.task != PendingTask.FETCH or task.due <= now:
         return False
     is_same = (task.listed, task.length, task.lastmod) == row[3:6]
@@ -559,7 +556,7 @@ def count_decisions(
                 is_open = reason in OPEN_REASONS
                 missed += is_open
                 retained += not (is_open or listed or is_restored(copy) or copy.is_damaged)
-                filtered += listed
+                filtered += listed and not copy.is_damaged
             case Postponed(task, before):
                 postponed += 1
                 outdated += before is not None

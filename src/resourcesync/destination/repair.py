@@ -161,7 +161,7 @@ class Repair:
 
     def _is_wrong(self, copy: Copy | None, row: planner.ListedEntry, *, is_read: bool) -> bool:
         if row.change == planner.FILTERED:
-            return False
+            return copy is not None and copy.is_damaged
         task = self._pull.state.pending_of(row.uri)
         if task is not None and self._pull.sync_state.accepts(task.code):
             return copy is not None and copy.is_damaged

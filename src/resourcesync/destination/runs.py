@@ -264,7 +264,7 @@ def _retained_counts(
         stored,
         unlisted=stored.unlisted if pulled.unread_parts or kept is None else kept,
         open=stored.open if pulled.is_written else pulled.missed_count,
-        filtered=counts.with_codes(planner.FILTERED) if planned is None else planned,
+        filtered=stored.filtered if planned is None else planned,
         edited=stored.edited if edited is None else edited,
     )
 

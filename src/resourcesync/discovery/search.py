@@ -321,10 +321,7 @@ class Search(Generic[T]):
         return self._goal.use_several(tuple(OfferedSet(uri=uri) for uri in best)) if best else None
 
     def _sort(self, targets: list[str]) -> tuple[list[str], list[str]]:
-        """Return those with a capability, and the plain sitemaps that no other one lists.
-
-        Those beyond the budget are not read, and so none of them is left out.
-        """
+        """Return those with a capability, and the plain sitemaps that no other one lists."""
         marked, plain, feeds = list[str](), list[str](), list[str]()
         listed, size = set[str](), 0
         for number, target in enumerate(targets):

@@ -91,7 +91,6 @@ def check_entries(entries: Sequence[Entry], header: Header) -> None:
 
 
 def _are_usual(resources: Sequence[Resource], header: Header) -> bool:
-    """True if each resource is placed as it must be, and in a manifest none has links."""
     if not _are_placed([resource.path for resource in resources], header):
         return False
     return not _is_manifest(header.capability) or not any(

@@ -74,7 +74,6 @@ class ConfigFile(msgspec.Struct, frozen=True, kw_only=True, dict=True):
 
     @cached_property
     def _lines(self) -> Mapping[tuple[str, ...], str]:
-        """``file:line`` of each table and key; the whole configuration is searched once."""
         found: dict[tuple[str, ...], str] = {}
         for path, text in self.texts:
             for name, line in _names_in(text):

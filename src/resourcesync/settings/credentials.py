@@ -71,10 +71,7 @@ def _parse_credentials(read: "_AuthTable") -> Credentials:
 
 
 class _AuthTable:
-    """One table of the configuration, whose keys are removed as they are read.
-
-    Without ``reads``, a harmless value is in place of each secret.
-    """
+    """One table of the configuration, whose keys are removed as they are read."""
 
     def __init__(
         self,
@@ -187,7 +184,6 @@ def _header(table: _AuthTable) -> tuple[tuple[str, str], ...]:
 
 
 def _netrc(table: _AuthTable) -> tuple[tuple[str, str], ...]:
-    """Read a ``.netrc``; its ``default`` entry is ignored, since it is for any host."""
     import netrc  # noqa: PLC0415 - few mirrors have one
 
     usual = environment.variable("NETRC", table.environ) or "~/.netrc"

@@ -115,8 +115,6 @@ class _Known(NamedTuple):
 
 
 class _Scan:
-    """A scan while it records what it finds; ``counts`` are the values of the report by names."""
-
     def __init__(
         self, originals: Originals, catalogue: SourceCatalogue, recording: CatalogueRecording
     ) -> None:
@@ -209,10 +207,7 @@ _fingerprint: Final[Callable[[_Pair], str]] = itemgetter(1)
 def _stretches(
     known: Iterator[_Pair], runs: Iterator[Sequence[Original]], *, anew: bool
 ) -> Iterator[tuple[Sequence[_Pair], Sequence[Original]]]:
-    """Yield the differing parts of two listings, each stretch with less than some thousand.
-
-    Nearly all of a scan is this comparison, so equal runs are compared as a whole.
-    """
+    """Yield the differing parts of two listings, each stretch with less than some thousand."""
     waiting: list[_Pair] = []
     last = ""
     for run in runs:

@@ -231,8 +231,6 @@ _REASONS: Final = {
 
 
 class _ScheduleRow(msgspec.Struct):
-    """A mirror: when its jobs are due and began last, by the steady clock."""
-
     schedule: MirrorSchedule
     began: dict[JobKind, float]
     due: dict[JobKind, float] = msgspec.field(default_factory=dict)
@@ -520,7 +518,6 @@ class Scheduler:
         return row.due[kind]
 
     def _schedule_hand_over(self, row: _ScheduleRow, now: Now) -> None:
-        """Schedule a hand-over now, or after the running one; a pause after a failure stays."""
         is_paused = row.failures.get(JobKind.HAND_OVER) and JobKind.HAND_OVER not in row.running
         if JobKind.HAND_OVER in row.due and not is_paused:
             row.due[JobKind.HAND_OVER] = now.steady

@@ -342,7 +342,6 @@ class Subscriber:
 
 
 def _redirect_target(outcome: ports.FetchResponse | ports.FetchFailure) -> str:
-    """No redirect leads from https to http."""
     if not isinstance(outcome, ports.FetchResponse) or outcome.status not in _REDIRECTS:
         return ""
     target = join(outcome.request.uri, outcome.headers.get("location", "")) or ""

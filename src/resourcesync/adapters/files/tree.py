@@ -436,7 +436,6 @@ class FileTreeOriginals(Originals):
         return _signature(found), found.st_size
 
     def _open_sibling(self, uri: str) -> int:
-        """Open a file, fast if it is in the folder that this thread's scan is in."""
         if self._current is not None:
             folder, descriptor = self._current
             segment = uri.removeprefix(folder)
@@ -465,7 +464,6 @@ class FileTreeOriginals(Originals):
         return to_microseconds(self._clock.now()) * 1_000
 
     def _is_fresh(self, found: os.stat_result, looked: int) -> bool:
-        """True if a later write might not change the signature of a file."""
         latest = self._now() + _FRESH_WHOLE
         for time in (found.st_mtime_ns, found.st_ctime_ns):
             margin = _FRESH_WHOLE if time % _SECOND == 0 else _FRESH

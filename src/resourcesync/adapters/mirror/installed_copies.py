@@ -168,7 +168,6 @@ class FileTreeCopies:
     def _clear_path(
         self, folder: int, leaf: str, info: os.stat_result, installation: ports.CopyInstallation
     ) -> None:
-        """Move a foreign file to the quarantine; it is never overwritten."""
         if stat.S_ISDIR(info.st_mode):
             raise blocked_path_error(installation.path)
         if own_files.is_regular(info):

@@ -173,7 +173,6 @@ class FolderCopyInspector:
                     os.close(file[0])
 
     def _open_ahead(self, path: str) -> "_Opened | StorageError | None":
-        """Open a file and let the system read its start; return the error if that fails."""
         try:
             file = self._open(path)
         except StorageError as error:

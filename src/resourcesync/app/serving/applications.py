@@ -52,7 +52,6 @@ _NON_RESOURCES: Final = (FOLDER, ".well-known/")
 
 
 def _is_resource(path: str) -> bool:
-    """True if a path may be that of a resource: documents have no TimeGate."""
     is_own = path.startswith(_NON_RESOURCES) or path == document_stores.ROBOTS_FILE
     return not is_own and not is_sitemap(path)
 

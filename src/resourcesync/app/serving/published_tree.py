@@ -159,10 +159,7 @@ def published_entries(root: Path, base: str, catalogue: Path) -> FindEntry:
 
 
 def _links_to_serve(links: tuple[Link, ...], uri: str, reader: CatalogueReader) -> Iterator[Link]:
-    """Yield the links of an entry, a memento with its Memento-Datetime (RFC 7089 §2.2.4).
-
-    The server itself sends the link to the TimeGate, also with what is not listed.
-    """
+    """Yield the links of an entry, a memento with its Memento-Datetime (RFC 7089 §2.2.4)."""
     for link in links:
         if link.rel == Relation.MEMENTO:
             version = reader.version_at(uri, None)

@@ -137,10 +137,7 @@ class _SiteApplication:
 
 @final
 class _AtFirstUse:
-    """An application that is built for its first request: a site may have thousands of sets.
-
-    One that cannot be served now is unavailable; the others are not.
-    """
+    """An application that is built for its first request: a site may have thousands of sets."""
 
     def __init__(self, build: Callable[[], ASGIApp]) -> None:
         self._opening = build

@@ -196,7 +196,6 @@ def _printable(path: Path) -> str:
 
 
 def _systemd_quote(text: str) -> str:
-    """Return a word as systemd reads it; in a command, each ``$`` is to be doubled, too."""
     plain = text.replace("%", "%%")
     if not any(character in plain for character in " \t\"'\\"):
         return plain

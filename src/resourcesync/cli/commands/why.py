@@ -221,7 +221,9 @@ def _step_after(found: "Explanation", folder: str, file: Path) -> tuple[str, str
 
     match found.verdict:
         case Is.LOST | Is.ALTERED:  # what is retained cannot be fetched
-            return "Next", f"resourcesync repair {folder}{' --delete' if found.is_retained else ''}"
+            remove = f"pull {folder} --prune" if found.is_excluded else f"repair {folder} --delete"
+            is_beside = found.is_retained or found.is_excluded
+            return "Next", f"resourcesync {remove if is_beside else f'repair {folder}'}"
         case Is.REFUSED | Is.UNDECIDED:
             lists = quoted(found.list_uri or found.source, "URL")
             return "Check", f"resourcesync validate {lists}"

@@ -72,7 +72,8 @@ def _not_in_sync(report: AuditReport, mirror: Path) -> Iterator[TextLine]:
         gap = "the lists that were read may not cover all changes"
         yield TextLine(f"{_BELOW}{gap}", level=QUIET)
     counts = {
-        "not listed by the Source": report.extra,
+        "not listed by the Source": report.extra - report.excluded,
+        "damaged, and excluded by the filters": report.excluded,
         "listed but not usable": report.refused - report.unread,
         f"{'part' if report.unread == 1 else 'parts'} of the list not read": report.unread,
         "listed but not at the Source (404, 410)": report.unserved,
@@ -122,12 +123,8 @@ def _cost(report: AuditReport) -> str:
 def _next_command(report: AuditReport, mirror: Path) -> str:
     """Return the command that helps most; a repair needs copies that are missing or different."""
     is_complete = report.present == report.accurate == report.listed
-    if is_complete and report.held:
-        return f"decide on the held deletions: resourcesync status {mirror}"
-    if is_complete and report.edited:
-        return f"move or remove what was changed locally, then: resourcesync pull {mirror}"
-    if is_complete and report.damaged and not report.refused:  # they cannot be fetched
-        return f"resourcesync repair {mirror} --delete"
+    if is_complete and (step := _step_for_extra(report, mirror)):
+        return step
     ask = "ask the Source to correct its list, or "
     accept = f"{ask}accept that: resourcesync pull {mirror} --accept-missing"
     if is_complete and report.lacks_pages and not report.has_gap:  # no pull helps
@@ -140,6 +137,18 @@ def _next_command(report: AuditReport, mirror: Path) -> str:
     if report.is_begun or report.has_gap or not report.present or is_complete:
         return f"resourcesync pull {mirror}"
     return f"resourcesync repair {mirror} --from-audit {report.audit}"
+
+
+def _step_for_extra(report: AuditReport, mirror: Path) -> str:
+    if report.held:
+        return f"decide on the held deletions: resourcesync status {mirror}"
+    if report.edited:
+        return f"move or remove what was changed locally, then: resourcesync pull {mirror}"
+    if not report.damaged or report.refused:
+        return ""
+    is_excluded = report.damaged == report.excluded  # those, too, cannot be fetched
+    step = f"pull {mirror} --prune" if is_excluded else f"repair {mirror} --delete"
+    return f"resourcesync {step}"
 
 
 def _sampled(report: AuditReport) -> str:

@@ -244,6 +244,7 @@ def say(
     if since := report.listed.since:
         known["accepted_since" if report.listed.is_since_accepted else "open_since"] = since
         known["faults.gap"] = False
+    known["retained.damaged"] -= report.retained.excluded
     known["unusable"] = report.listed.refused - report.faults.unread
     known["accept"] = report.faults.absent_below and report.listed.right
     known["unproven"] = report.faults.unproving and report.retained.unlisted

@@ -239,7 +239,6 @@ def _failure(failing: Failing, ended: datetime | None) -> str:
 
 
 def _tried_again(mirror: MirrorStatus, next_pull: str) -> str:
-    """Return the time of the next try; resources that failed often wait longer."""
     if mirror.state is MirrorState.SYNCING:
         return _RUNNING
     pull = f"the next pull ({next_pull})" if next_pull else "the next pull"

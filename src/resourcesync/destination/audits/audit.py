@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
 from datetime import datetime
 from itertools import islice
-from typing import Final, TypeGuard
+from typing import Final
 
 from msgspec import structs
 
@@ -93,6 +93,7 @@ class Audit:
         )
         proven = self._check_fixity(run, rolling)
         sync_state, counts, cursor = self._pull.sync_state, self._counts, self._pull.cursor
+        self._unread_parts = count_unread(self._pull.state)
         at = cursor.checkpoint
         with ExitStack() as held:
             rows = fixity.stored_rows(self._pull.state)
@@ -112,7 +113,7 @@ class Audit:
             at=_datetime_of(at),
             findings=tuple(self._findings),
             refused=sync_state.refused_count if offline else self._pull.selection.refusals.count,
-            unread=count_unread(self._pull.state) if offline else self._unread_parts,
+            unread=self._unread_parts,
             doubted=self._suspects.count,
             proven=None if proven is None else proven.count,
             proven_since=_datetime_of(None if proven is None else proven.oldest),
@@ -181,8 +182,7 @@ class Audit:
                 case Created(row):
                     self._report_missing(row)
                 case Deleted(copy):
-                    if not self._unread_parts:  # else an unread part may list it
-                        self._report_extra(copy, inspector)
+                    self._check_unlisted(copy, inspector)
         self._counts.listed += plain
         self._counts.present += plain
         self._counts.accurate += plain
@@ -193,37 +193,28 @@ class Audit:
         cancel, counts = self._pull.dependencies.cancel, self._counts
         while group := list(islice(differences, _READ_AHEAD)):
             cancel.raise_if_cancelled()
-            pairs = [pair for pair in group if self._is_to_be_read(pair)]
-            contents = inspector.digest_all([_request(*pair) for pair in pairs])
+            copies = [pair for pair in group if not isinstance(pair, Created)]
+            contents = inspector.digest_all([_request(*pair) for pair in copies])
             for difference in group:
-                if not self._is_to_be_read(difference):
+                if isinstance(difference, Created):
                     yield difference
                     continue
-                copy, row = difference
-                content = next(contents)
+                copy, content = difference[0], next(contents)
                 if isinstance(difference, Same) and fixity.is_as_recorded(copy, content):
                     counts.read_bytes += copy.length
                     yield difference
                 else:
                     self._contents[copy.uri] = content
-                    yield Updated(copy, row)
+                    yield Updated(*difference) if isinstance(difference, Same) else difference
                 if copy.length >= _LARGE:
                     cancel.raise_if_cancelled()
 
-    def _is_to_be_read(
-        self, difference: Difference[planner.ListedEntry, Copy]
-    ) -> TypeGuard[Same[Copy, planner.ListedEntry] | Updated[Copy, planner.ListedEntry]]:
-        if isinstance(difference, Same):  # as most are
-            return True
-        if not isinstance(difference, Updated) or difference.after.change == planner.FILTERED:
-            return False
-        return self._listing_status(*difference) is not ListingStatus.GONE
-
     def _check_listed(self, copy: Copy, row: planner.ListedEntry, inspector: CopyInspector) -> None:
         if row.change == planner.FILTERED:
+            self._check_filtered(copy, inspector)
             return
         if self._listing_status(copy, row) is ListingStatus.GONE:
-            self._report_extra(copy, inspector)
+            self._check_unlisted(copy, inspector)
             return
         self._counts.listed += 1
         # The copy of an unavailable resource stays as it was.
@@ -251,10 +242,7 @@ class Audit:
             self._add_finding(FindingKind.MISSING, row.uri, row.path, _missing_reason(waiting))
 
     def _unavailable_code(self, uri: str) -> str:
-        """Return why the Source does not serve the resource of a copy, if that is accepted.
-
-        The last attempt decides: that of a pull, or the request of this audit.
-        """
+        """Return why the Source does not serve the resource of a copy, if that is accepted."""
         bad = self._failed_checks.get(uri)
         last: fixity.FailedCheck | Pending | None = bad
         was_requested = self._is_served or (bad is not None and not bad.is_local)
@@ -266,41 +254,59 @@ class Audit:
         self._counts.absent += code in pending_tasks.ABSENT_CODES
         self._counts.skipped += code not in pending_tasks.ABSENT_CODES
 
-    def _report_extra(self, copy: Copy, inspector: CopyInspector) -> None:
+    def _check_filtered(self, copy: Copy, inspector: CopyInspector) -> None:
+        if damage := self._damage_of(copy, inspector):
+            self._counts.extra += 1
+            self._counts.damaged += 1
+            self._counts.excluded += 1
+            reason = f"{damage}; excluded by the filters"
+            self._add_finding(FindingKind.EXTRA, copy.uri, copy.path, reason)
+
+    def _check_unlisted(self, copy: Copy, inspector: CopyInspector) -> None:
         waiting = self._pull.state.pending_of(copy.uri)
-        is_kept = waiting is not None and waiting.task == PendingTask.RETAIN
-        bad = self._check_retained(copy, inspector) if is_kept else ""
-        is_kept &= not bad
+        if waiting is not None and waiting.code == planner.FILTERED:
+            self._check_filtered(copy, inspector)
+            return
+        damage = self._damage_of(copy, inspector)
+        if self._unread_parts and not damage:  # an unread part may list it
+            return
+        is_edited = waiting is not None and waiting.code == pending_tasks.EDITED
+        is_kept = waiting is not None and waiting.task == PendingTask.RETAIN and not damage
+        self._has_gap |= waiting is not None and pending_tasks.is_missed(waiting)  # a pull decides
         self._counts.unlisted += is_kept
-        if waiting is not None and pending_tasks.is_missed(waiting):
-            self._has_gap = True  # the next pull decides
         self._counts.extra += not is_kept
         self._counts.held += self._pull.sync_state.holds(waiting)
-        is_edited = waiting is not None and waiting.code == pending_tasks.EDITED
         self._counts.edited += is_edited
-        unlisted = pending_tasks.EDITED_REASON if is_edited else "not listed by the Source"
-        reason = "no longer listed (kept)" if is_kept else bad or unlisted
+        self._counts.damaged += bool(damage) and not is_edited
+        unlisted = "no longer listed (kept)" if is_kept else "not listed by the Source"
+        where = "a part of the list is not read" if self._unread_parts else "no longer listed"
+        reason = f"{damage}; {where}" if damage else unlisted
+        reason = pending_tasks.EDITED_REASON if is_edited else reason
         self._add_finding(FindingKind.EXTRA, copy.uri, copy.path, reason)
 
-    def _check_retained(self, copy: Copy, inspector: CopyInspector) -> str:
-        bad, reason = self._failed_checks.get(copy.uri), ""
-        if self._method != "lists":
-            bad = fixity.check_file(copy, self._method, inspector, self._suspects, self._counts)
-        elif copy.is_damaged:
-            reason = planner.UNKNOWN_CONTENT
+    def _damage_of(self, copy: Copy, inspector: CopyInspector) -> str:
+        """Return in which way the file of a copy is not as installed; mark it as suspect."""
+        bad, _ = self._check_file(copy, inspector)
         if bad is not None and bad.is_local:
-            reason = bad.reason
             self._suspects.mark_suspect(copy, None, bad)
-        self._counts.damaged += bool(reason)
-        return reason and f"{reason}; no longer listed"
+            return bad.reason
+        is_known = copy.is_damaged if self._method == "lists" else copy.is_unknown
+        return planner.UNKNOWN_CONTENT if is_known else ""
 
-    def _check(self, copy: Copy, row: planner.ListedEntry, inspector: CopyInspector) -> None:
-        bad, content = self._failed_checks.get(copy.uri), None
+    def _check_file(
+        self, copy: Copy, inspector: CopyInspector
+    ) -> tuple[fixity.FailedCheck | None, CopyContent | StorageError | None]:
+        """Return what is wrong with the file of a copy, or its content if that was read."""
         if self._method == "hash":
             content = self._contents.pop(copy.uri)
-            bad = fixity.check_content(copy, content, inspector, self._suspects, self._counts)
-        elif self._method == "stat":
-            bad = fixity.check_file(copy, "stat", inspector, self._suspects, self._counts)
+            found = copy, content, inspector, self._suspects, self._counts
+            return fixity.check_content(*found), content
+        if self._method == "stat":
+            return fixity.check_file(copy, "stat", inspector, self._suspects, self._counts), None
+        return self._failed_checks.get(copy.uri), None
+
+    def _check(self, copy: Copy, row: planner.ListedEntry, inspector: CopyInspector) -> None:
+        bad, content = self._check_file(copy, inspector)
         self._counts.present += bad is None or bad.kind is not FindingKind.MISSING
         if bad is not None:
             if bad.is_local:
@@ -414,7 +420,8 @@ def _lacks_changes(memory: SyncState, *, offline: bool) -> bool:
     return is_cut or (offline and (memory.has_gap or memory.cursor.is_incomplete))
 
 
-def _request(copy: Copy, row: planner.ListedEntry) -> tuple[str, Sequence[str]]:
+def _request(copy: Copy, row: planner.ListedEntry | None = None) -> tuple[str, Sequence[str]]:
+    row = row or fixity.listed_from_copy(copy)
     if row.hash == copy.digests and row.hash.startswith("sha-256:") and " " not in row.hash:
         return copy.path, _ONE_STRONG  # as most
     known = (*parse_digests(copy.digests), *usable(parse_digests(row.hash)))

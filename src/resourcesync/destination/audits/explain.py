@@ -101,6 +101,7 @@ class Explanation(msgspec.Struct, kw_only=True):
     source_error: str = ""
     pending: rows.Pending | None = None
     is_retained: bool = False
+    is_excluded: bool = False
     is_held: bool = False
     is_accepted: bool = False
     refused: rows.RefusedRow | None = None
@@ -276,6 +277,7 @@ def load_recorded(state: SqliteMirrorState, known: Explanation) -> None:
     pending = state.pending_of(uri)
     known.pending = None if pending is None or pending.task == rows.PendingTask.RETAIN else pending
     known.is_retained = pending is not None and pending_tasks.is_retained(pending)
+    known.is_excluded = pending is not None and pending.code == planner.FILTERED
     if pending is not None and memory.accepts(pending.code):
         listed = status_of("", state, running=False).listed
         lacking = listed.absent + listed.skipped
@@ -306,12 +308,8 @@ def _mark_suspect(pull: SyncSession, known: Explanation) -> None:
     copy, row = known.copy, known.listed
     if copy is None or copy.is_unknown or (known.is_present and not known.is_altered):
         return
-    if known.pending is not None and known.pending.task == rows.PendingTask.DELETE:
-        return  # to be deleted, not fetched again
-    is_listed = row is not None and row.change not in (planner.FILTERED, ChangeKind.DELETED)
+    is_listed = row is not None and row.change not in planner.NOT_WANTED
     is_fetched_again = is_listed or not known.is_source_read
-    if not (is_fetched_again or known.is_retained):
-        return
     suspects = SuspectMarker(pull, offline=row is None)
     bad = FailedCheck(FindingKind.DIFFERENT, "changed locally since it was fetched")
     bad = bad if known.is_present else FailedCheck(FindingKind.MISSING, "missing")

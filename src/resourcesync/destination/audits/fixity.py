@@ -5,14 +5,16 @@ every later run fetches it again; its file then goes to quarantine.
 """
 
 from collections.abc import Iterable, Iterator
+from heapq import merge
 from itertools import islice
-from typing import Final, NamedTuple, Protocol
+from operator import attrgetter
+from typing import Final, NamedTuple
 
 import msgspec
 
 from resourcesync import ports
 from resourcesync.destination import pending_tasks, planner
-from resourcesync.destination.audits.reports import FindingKind
+from resourcesync.destination.audits.reports import AuditCounts, FindingKind
 from resourcesync.destination.audits.sampling import AuditRolling, chosen_copies
 from resourcesync.destination.held_deletion_probes import exists, probe_all
 from resourcesync.destination.pull_session import SyncSession
@@ -59,8 +61,11 @@ class SuspectMarker:
         is_wanted = known is None or (known.task == PendingTask.RETAIN and not self._is_offline)
         if row is not None and is_wanted:
             self._pending.append(self._task(copy, row, bad.reason))
-        marked = planner.as_suspect(copy, is_missing=bad.kind is FindingKind.MISSING)
-        if marked != copy and not copy.is_unknown:
+        is_missing = bad.kind is FindingKind.MISSING
+        marked = planner.as_suspect(copy, is_missing=is_missing)
+        # A file that a deletion found changed is moved by none, whatever an audit finds.
+        is_edited = known is not None and known.code == pending_tasks.EDITED and not is_missing
+        if marked != copy and not (copy.is_unknown or is_edited):
             self._copies.append(marked)
         self._flush_when_full()
 
@@ -159,8 +164,9 @@ def listed_from_copy(copy: Copy) -> planner.ListedEntry:
 
 
 def stored_rows(state: SqliteMirrorState) -> Iterator[planner.ListedEntry]:
-    """Yield the last known entries: of copies that stay, and of pending fetches."""
-    going = (row.uri for row in state.pending(PendingTask.DELETE))
+    """Yield the last known entries: of listed copies, and of pending fetches."""
+    unlisted = state.pending(PendingTask.DELETE), state.pending(PendingTask.RETAIN)
+    going = (row.uri for row in merge(*unlisted, key=attrgetter("uri")))
     next_to_go = next(going, None)
     for difference in compare(state.copies(), state.pending(PendingTask.FETCH), same=never_same):
         match difference:
@@ -318,14 +324,12 @@ def _of_origin(bad: FailedCheck, uri: str) -> FailedCheck:
     return FailedCheck(kind, reason, is_local=False, is_of_origin=True)
 
 
-class ReadBytes(Protocol):
-    """Counts of an audit."""
-
-    read_bytes: int
-
-
 def check_file(
-    copy: Copy, method: str, look: ports.CopyInspector, suspects: SuspectMarker, counts: ReadBytes
+    copy: Copy,
+    method: str,
+    look: ports.CopyInspector,
+    suspects: SuspectMarker,
+    counts: AuditCounts | FixityResult,
 ) -> FailedCheck | None:
     """Compare a copy's file with what was installed: its bytes, or by method ``stat`` its size."""
     if look.signature(copy.path) is None:
@@ -340,7 +344,10 @@ def check_file(
 
 
 def _check_by_stat(
-    copy: Copy, look: ports.CopyInspector, suspects: SuspectMarker, counts: ReadBytes
+    copy: Copy,
+    look: ports.CopyInspector,
+    suspects: SuspectMarker,
+    counts: AuditCounts | FixityResult,
 ) -> FailedCheck | None:
     try:
         sound = check_installed(copy, look)
@@ -359,7 +366,7 @@ def check_content(
     content: CopyContent | StorageError | None,
     look: ports.CopyInspector,
     suspects: SuspectMarker,
-    counts: ReadBytes,
+    counts: AuditCounts | FixityResult,
 ) -> FailedCheck | None:
     """Compare the bytes of a copy's file with what was installed, as far as that is known."""
     if content is None:

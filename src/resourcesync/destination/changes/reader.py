@@ -371,10 +371,7 @@ def _index_record(record: ProcessedDocument, reading: Reading) -> ProcessedDocum
 def _processed_record(
     announced: intervals.ChangeListSpan, reading: Reading
 ) -> ProcessedDocument | None:
-    """Return the record of a list that was processed and is still the same.
-
-    A package is if its dump describes it as before. Changes in a closed list are checked elsewhere.
-    """
+    """Return the record of a list that was processed and is still the same."""
     known = reading.known(announced.uri, announced.from_)
     if known is None or announced.from_ is None:
         return None

@@ -265,10 +265,7 @@ class ResourceListReader:
     def _is_one_moment(
         self, index: FetchedDocument, parts: Sequence[absence_proof.ReadPart], stated: int | None
     ) -> bool:
-        """True if the parts of an index, or the packages of a dump, are of one moment.
-
-        They state the same one; or the index pins each of them, and says the same after the last.
-        """
+        """True if the parts of an index, or the packages of a dump, are of one moment."""
         if absence_proof.is_of_one_moment(parts):
             return True
         began = stated if index.served is None else index.served

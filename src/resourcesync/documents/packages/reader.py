@@ -242,7 +242,6 @@ class PackageReader:
                 self._verify_entry(entry)
 
     def _verify_run(self, run: ResourceRun) -> None:
-        """Verify many members; what is not short and sound is left to `_verify_entry`."""
         members = self._container.members
         for at, name in enumerate(self._usual_names(run)):
             found = self._indexes.get(name, -1)

@@ -304,7 +304,6 @@ def with_zip64_values(
 
 
 def _check_places(records: list[CentralRecord], end: int) -> None:
-    """Check from the offsets alone that no two members share bytes, nor with the directory."""
     place, before = 0, ""
     for record in sorted(records, key=attrgetter("offset")):
         if record.offset < place:
