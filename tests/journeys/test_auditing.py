@@ -74,6 +74,8 @@ def test_a_copy_that_cannot_be_read_is_reported_and_the_others_are_read(
         with unreadable.open("r+b") as stream:  # who has a lease keeps others from opening a file
             fcntl.fcntl(stream, fcntl.F_SETLEASE, fcntl.F_WRLCK)
             report = world.audit(rolling=rolling)
+            assert world.status().state is MirrorState.BEHIND
+            assert world.pull().state is MirrorState.IN_SYNC
     finally:
         signal.signal(signal.SIGIO, ignored)
 
@@ -85,8 +87,9 @@ def test_a_copy_that_cannot_be_read_is_reported_and_the_others_are_read(
     assert (report.listed, report.present, report.accurate) == (41, 41, 40)
     assert (report.unchecked, report.accuracy) == (1, 1.0)
     assert report.read_bytes == size - unreadable.stat().st_size
-    assert report.doubted == 0
+    assert report.doubted == 1
     assert world.audit().in_sync
+    assert world.status().state is MirrorState.IN_SYNC
 
 
 def test_whatever_is_in_the_place_of_a_file_counts_as_missing(

@@ -132,9 +132,10 @@ def _next_command(report: AuditReport, mirror: Path) -> str:
     without_fault = report.accurate + report.unchecked + report.originals == report.listed
     if report.originals and without_fault:
         return "ask the Source to copy these originals again: it lists what the mirror has"
-    if report.unchecked and without_fault:
+    if report.unchecked and without_fault and not report.doubted:
         return accept if report.unserved else "run it again, when they can be checked"
-    if report.is_begun or report.has_gap or not report.present or is_complete:
+    is_unreadable = bool(report.unchecked and without_fault)  # such a file is fetched again
+    if report.is_begun or report.has_gap or not report.present or is_complete or is_unreadable:
         return f"resourcesync pull {mirror}"
     return f"resourcesync repair {mirror} --from-audit {report.audit}"
 

@@ -352,7 +352,7 @@ def _check_by_stat(
     try:
         sound = check_installed(copy, look)
     except StorageError as error:
-        return FailedCheck(FindingKind.FAILED, error.message, is_local=False)
+        return FailedCheck(FindingKind.FAILED, error.message)
     if sound is None:
         return FailedCheck(FindingKind.DIFFERENT, "changed locally since it was fetched")
     if sound is not copy:
@@ -372,7 +372,7 @@ def check_content(
     if content is None:
         return FailedCheck(FindingKind.MISSING, "missing")
     if isinstance(content, StorageError):
-        return FailedCheck(FindingKind.FAILED, content.message, is_local=False)
+        return FailedCheck(FindingKind.FAILED, content.message)
     length, known = content.length, parse_digests(copy.digests)
     counts.read_bytes += length
     if length != copy.length >= 0 or disagree(parse_digests(content.digests), known):
