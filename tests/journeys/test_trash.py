@@ -171,6 +171,7 @@ def test_what_the_filters_excluded_is_restored_as_such_and_goes_with_the_next_pr
 ) -> None:
     world.pull()
     world.pull(filters=Filters(exclude=("0003.html",)), prune=True)
+    assert world.why(GONE[0], offline=True).verdict is ResourceVerdict.FILTERED
     restore(world)
 
     for report in (world.pull(), world.repair(deleting=True), world.status()):

@@ -171,6 +171,9 @@ class Explanation(msgspec.Struct, kw_only=True):
     def _verdict_without_copy(self) -> ResourceVerdict:
         if self.is_present:
             return ResourceVerdict.FOREIGN
+        trashed = self.trash if self.listed is None and not self.is_source_read else None
+        if trashed is not None and trashed.reason == planner.OUT_OF_SCOPE:
+            return ResourceVerdict.FILTERED
         if self.listed is not None or self.trash is not None or self.last_change is not None:
             return ResourceVerdict.GONE
         return ResourceVerdict.UNKNOWN if self.is_source_read else ResourceVerdict.UNASKED
