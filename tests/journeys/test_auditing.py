@@ -277,6 +277,9 @@ def test_a_damaged_copy_bounds_what_is_accurate(dated: World[DatedServer]) -> No
     report = dated.audit()
     assert report.accuracy == pytest.approx(2 / 3)
     assert report.unproven == 2
+    for path in filter(Path.is_file, dated.folder.iterdir()):
+        path.unlink()
+    assert dated.audit().accuracy is None
 
 
 @pytest.mark.founding("0.9 §2.2.2", "Without hashes, an audit tells coverage only", "`audit`")

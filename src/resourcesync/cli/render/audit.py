@@ -166,8 +166,10 @@ def _accuracy(report: AuditReport) -> str:
     if report.accuracy is not None:
         known = formatting.part_of(report.accurate, report.checked)
         return f"at most {known}" if report.unproven else known
-    if not report.present:
+    if not report.present and (report.absent or report.skipped):
         return "not known: the Source delivers no listed resource"
+    if not report.present:
+        return "not known: no listed resource is in the mirror"
     if not report.checked:
         return "not known: nothing could be checked"
     if report.unproven == report.present:

@@ -142,15 +142,12 @@ class AuditReport(AuditCounts, frozen=True, kw_only=True):  # type: ignore[misc]
     def accuracy(self) -> float | None:
         """Share of the present resources that are equal to what is listed, 0 to 1.
 
-        An upper limit if some are unproven; ``None`` if nothing else is wrong, if none could be
-        checked, and if the Source serves nothing of what it lists. The unchecked do not count.
+        An upper limit if some are unproven; ``None`` if nothing else is wrong, and if none was
+        checked. The unchecked do not count.
         """
-        if not self.present and (self.absent or self.skipped):
+        if not self.checked or (self.unproven and self.accurate == self.checked):
             return None
-        is_none_wrong = self.accurate == self.checked
-        if is_none_wrong and (self.unproven or (self.unchecked and not self.checked)):
-            return None
-        return self.accurate / self.checked if self.checked else 1.0
+        return self.accurate / self.checked
 
 
 class AuditRecord(msgspec.Struct, frozen=True, kw_only=True):
