@@ -126,8 +126,9 @@ def test_a_page_that_is_as_before_again_is_well_for_all_after_the_next_audit(
 
 def test_a_page_that_an_audit_found_gone_is_known_to_all(site: World[PlainSite]) -> None:
     del site.source.pages["3.html"]
-    assert site.audit(method="remote").absent == 1
+    found = site.audit(method="remote")
 
+    assert (found.absent, found.unknown, found.proven) == (1, 1, 5)
     assert (site.status().listed.absent, site.status().retained.unknown) == (1, 1)
     assert site.audit().absent == 1
     assert site.why("3.html", None).verdict is ResourceVerdict.ABSENT

@@ -243,7 +243,8 @@ class FixityChecker:
             self._check_absent()
         self._suspects.flush()
         if self._without_original:
-            said = f"{self._without_original} of {proven.count} copies name no original (via)"
+            number = proven.count + len(proven.failed)
+            said = f"{self._without_original} of {number} copies name no original (via)"
             self._pull.warn("no-original", f"{said}: their files were checked, and nothing else")
         first = next(self._pull.state.oldest_proofs(), None)
         proven.oldest = None if first is None else first[1]
@@ -252,7 +253,6 @@ class FixityChecker:
     def _check_group(self, group: list[Copy], look: ports.CopyInspector) -> None:
         proven = self._result
         for copy in self._pull.dependencies.cancel.checked(group, every=1):
-            proven.count += 1
             bad = check_file(copy, self._method, look, self._suspects, proven)
             if bad is not None:
                 proven.failed[copy.uri] = bad
@@ -260,8 +260,9 @@ class FixityChecker:
             self._suspects.flush()
             known = (self._pull.state.copy(copy.uri) for copy in group)
             self._check_source([copy for copy in known if copy and copy.uri not in proven.failed])
+        good = [copy.uri for copy in group if copy.uri not in proven.failed]
+        proven.count += len(good)
         if self._method != "stat":
-            good = [copy.uri for copy in group if copy.uri not in proven.failed]
             self._pull.state.add_proofs(good, self._pull.now)
 
     def _check_absent(self) -> None:
