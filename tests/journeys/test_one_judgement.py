@@ -376,6 +376,16 @@ def test_a_version_that_an_audit_found_listed_is_known_to_the_status(
     assert source.status().state is MirrorState.IN_SYNC
 
 
+def test_a_copy_that_the_list_refutes_is_outdated_for_an_audit_that_is_served_nothing_too(
+    source: World[PublishedSource],
+) -> None:
+    source.source.publish_file("a.txt", "newer")
+    source.network.answers[BASE + "a.txt"] = Answer(status=404)
+    for method in ("hash", "remote"):
+        found = source.audit(method=method)
+        assert (found.checked, found.accurate, found.unserved) == (2, 1, 0)
+
+
 @pytest.fixture
 def resting(tmp_path: Path) -> World[PlainSite]:
     """A mirror of a site of which one page was absent so often that it rests; now it is there."""

@@ -54,6 +54,7 @@ _READ_AHEAD: Final = 32
 _LARGE: Final = 1 << 20
 """Bytes of a copy after which the audit checks whether it is to end."""
 _CONTRADICTING_LISTS: Final = "lists of the Source contradict each other"
+_OTHER_VERSION: Final = "the Source lists another version"
 _END_OF_CLAIMS: Final = ("\U0010ffff" * 2, "")
 
 
@@ -314,21 +315,27 @@ class Audit:
             else:
                 self._suspects.mark_answer(copy, row, bad)
         if bad is not None and not (bad.code and self._unavailable_code(copy.uri)):
-            self._counts.unchecked += bad.kind is FindingKind.FAILED
-            self._counts.unserved += bad.code in pending_tasks.ABSENT_CODES
-            self._counts.originals += bad.is_of_origin and bad.kind is FindingKind.DIFFERENT
-            self._add_finding(bad.kind, copy.uri, copy.path, bad.reason)
+            self._report_failed(copy, row, bad)
         elif isinstance(content, CopyContent):
             sound = copy if copy.is_unknown else fixity.as_read(copy, content, inspector)
             self._check_digests(sound, row, content)
         else:
             self._check_against_state(copy, row)
 
+    def _report_failed(self, copy: Copy, row: planner.ListedEntry, bad: fixity.FailedCheck) -> None:
+        is_other = planner.match_copy(copy, row) is planner.Match.DIFFERENT
+        is_refuted = is_other and not (bad.is_local or planner.has_moved_date(copy, row))
+        if is_refuted and bad.kind is FindingKind.FAILED:  # the list shows it without an answer
+            bad = fixity.FailedCheck(FindingKind.DIFFERENT, f"{_OTHER_VERSION}; {bad.reason}")
+        self._counts.unchecked += bad.kind is FindingKind.FAILED
+        self._counts.unserved += bad.code in pending_tasks.ABSENT_CODES
+        self._counts.originals += bad.is_of_origin and bad.kind is FindingKind.DIFFERENT
+        self._add_finding(bad.kind, copy.uri, copy.path, bad.reason)
+
     def _check_against_state(self, copy: Copy, row: planner.ListedEntry) -> None:
         match planner.match_copy(copy, row):
             case planner.Match.DIFFERENT:
-                other = "the Source lists another version"
-                reason = planner.UNKNOWN_CONTENT if copy.is_damaged else other
+                reason = planner.UNKNOWN_CONTENT if copy.is_damaged else _OTHER_VERSION
                 self._add_finding(FindingKind.DIFFERENT, copy.uri, copy.path, reason)
             case planner.Match.UNKNOWN if self._is_to_be_fetched(copy):
                 self._add_finding(FindingKind.DIFFERENT, copy.uri, copy.path, "to be fetched")
