@@ -93,14 +93,3 @@ def test_an_audit_that_proves_the_copy_ends_the_doubt(
     assert damaged.audit(method="stat").in_sync
     damaged.pull()
     assert damaged.asked_resources() == []
-
-
-def test_what_the_source_changed_or_serves_otherwise_is_no_damage_here(
-    world: World[PublishedSource],
-) -> None:
-    world.pull()
-    world.source.publish_file(NAME, "another one")
-
-    assert world.audit().doubted == 0
-    assert world.audit(method="remote").doubted == 0
-    assert world.status().listed.pending == 0

@@ -362,10 +362,7 @@ def resource_names(resource: str, mirror: Path) -> list[str]:
 
 
 def _below(path: Path, root: Path) -> str:
-    """Return the path relative to the root; empty if it is outside.
-
-    If the last part is a link, it is not followed.
-    """
+    """Return the path relative to the root; empty if it is outside."""
     try:
         return (path.parent.resolve() / path.name).relative_to(root).as_posix()
     except (ValueError, OSError, RuntimeError):

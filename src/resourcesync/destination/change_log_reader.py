@@ -51,10 +51,7 @@ class ChangeLogReader(msgspec.Struct, kw_only=True):
         self.position = begin._replace(uri="")
 
     def _content(self, uri: str) -> Copy | None:
-        """Return a copy whose file is being replaced, with its former content; ``None`` if new.
-
-        If the new bytes turn out to be the same, the log has no change that a reader gets.
-        """
+        """Return a copy whose file is being replaced, with its former content; ``None`` if new."""
         for _ in range(2):  # it may be replaced again between the two readings
             before = self.state.content_before(uri)
             copy = self.state.copy(uri)

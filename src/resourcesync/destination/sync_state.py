@@ -150,6 +150,8 @@ class SyncState:
     """State of the walk of the rechecks; ``None`` before the first pull that completed."""
     audited_at = _Note("audited", Microseconds)
     """End of the last audit."""
+    served_at = _Note("served", Microseconds)
+    """Time of the last audit that requested copies from the Source."""
     last_failure = _Note("failed", tuple[ClockMicroseconds, reports.FailedRun])
     """The end and the error of the last run that failed.
 

@@ -109,10 +109,7 @@ class _SourceResolver:
                 return climbed
 
     def _climb(self, document: Document, found: SourceLists) -> SourceLists:
-        """From a list up to its Capability List, which knows the other lists (§6.2).
-
-        A part has an index above it, which may be the only one to name the Capability List.
-        """
+        """From a list up to its Capability List, which knows the other lists (§6.2)."""
         seen = {found.entry, document.uri}
         header, base = document.header, document.uri
         for _ in range(_MAX_HOPS):

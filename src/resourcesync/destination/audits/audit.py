@@ -133,10 +133,19 @@ class Audit:
             rolling or AuditRolling()
         )
         self._failed_checks, self._counts.read_bytes = proven.failed, proven.read_bytes
+        if self._method == "remote":
+            self._record_requests(proven)
         self._is_served = self._method == "remote" and rolling is None and not proven.stopped
         self._method = "lists"
         self._finds_foreign = rolling is None
         return proven
+
+    def _record_requests(self, proven: fixity.FixityResult) -> None:
+        pull, rechecks = self._pull, self._pull.sync_state.rechecks
+        if rechecks is not None:
+            found = {"by_request": proven.by_request, "counts": pull.state.count_unhashed()}
+            rechecks = structs.replace(rechecks, **found)
+        pull.sync_state.write(served=pull.now, rechecks=rechecks)
 
     def _lacks_pages(self) -> bool:
         counts = self._counts
@@ -297,7 +306,6 @@ class Audit:
     def _check_file(
         self, copy: Copy, inspector: CopyInspector
     ) -> tuple[fixity.FailedCheck | None, CopyContent | StorageError | None]:
-        """Return what is wrong with the file of a copy, or its content if that was read."""
         if self._method == "hash":
             content = self._contents.pop(copy.uri)
             found = copy, content, inspector, self._suspects, self._counts

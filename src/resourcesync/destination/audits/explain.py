@@ -108,6 +108,7 @@ class Explanation(msgspec.Struct, kw_only=True):
     trash: rows.TrashRow | None = None
     last_change: rows.LoggedChange | None = None
     finding: AuditFinding | None = None
+    served_at: int | None = None
     via: tuple[str, ...] = ()
     patched: rows.PatchRow | None = None
     quarantined: Sequence[str] = ()
@@ -293,6 +294,9 @@ def load_recorded(state: SqliteMirrorState, known: Explanation) -> None:
     known.patched = state.last_patch(uri)
     if copy is not None:
         known.path = copy.path
+        served = memory.served_at or 0
+        is_served = copy.installed < served and state.proof_of(uri) == served
+        known.served_at = served if is_served else None
 
 
 def _read_file(pull: SyncSession, known: Explanation) -> None:

@@ -210,6 +210,7 @@ class FixityResult(msgspec.Struct, kw_only=True):
     """Result of a fixity check; ``oldest`` is the time of the oldest verification after it."""
 
     count: int = 0
+    by_request: int = 0
     read_bytes: int = 0
     failed: dict[str, FailedCheck] = msgspec.field(default_factory=dict)
     stopped: bool = False
@@ -260,8 +261,12 @@ class FixityChecker:
             self._suspects.flush()
             known = (self._pull.state.copy(copy.uri) for copy in group)
             self._check_source([copy for copy in known if copy and copy.uri not in proven.failed])
-        good = [copy.uri for copy in group if copy.uri not in proven.failed]
+        sound = [copy for copy in group if copy.uri not in proven.failed]
+        good = [copy.uri for copy in sound]
         proven.count += len(good)
+        if self._method == "remote":
+            proven.by_request += sum(not copy.listed for copy in sound)
+            self._pull.state.confirm(good)
         if self._method != "stat":
             self._pull.state.add_proofs(good, self._pull.now)
 

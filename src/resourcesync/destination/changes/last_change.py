@@ -50,10 +50,7 @@ def _after_change(
 
 
 def _merge_contradicting(listed: ListedEntry, changed: ListedEntry) -> ListedEntry:
-    """Return the row of a resource when it is unknown which of two rows is later.
-
-    If they contradict each other, only the Source itself can decide.
-    """
+    """Return the row of a resource when it is unknown which of two rows is later."""
     if listed.change:  # the list does not give its content
         is_kept = listed.change == FILTERED and changed.change == ChangeKind.DELETED
         return listed if is_kept else changed
