@@ -381,7 +381,8 @@ def test_a_damaged_copy_beside_the_list_is_damaged_for_every_command_until_it_is
         assert world.audit(offline=bool(offline)).damaged == 2
     else:
         assert not any(world.why(n, offline=bool(offline)).verdict.is_well for n in BESIDE)
-    for report in (world.status(), world.pull(**options), world.repair(), world.status()):
+    dry = world.pull(dry_run=True, **options), world.repair(dry_run=True)
+    for report in (world.status(), *dry, world.pull(**options), world.repair(), world.status()):
         assert report.state is not MirrorState.IN_SYNC
         assert (report.retained.damaged, report.retained.filtered) == (2, 0)
     assert not {*BESIDE} & {*world.asked_resources()}

@@ -111,10 +111,7 @@ def _remove_created(folder: Path, *, had_own: bool, keep: bool) -> None:
 
 
 def _check_no_loop(folder: Path, source: str) -> None:
-    """Refuse to make a mirror of a Source in the very folder that the Source publishes.
-
-    Its copies would be published next time, and then pulled again.
-    """
+    """Refuse to make a mirror of a Source in the very folder that the Source publishes."""
     if not (folder / OWN_FOLDER / _CATALOGUE).is_file():
         return
     from resourcesync.catalogue.reader import read_note  # noqa: PLC0415 - rarely

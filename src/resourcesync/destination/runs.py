@@ -171,12 +171,14 @@ def build_report(
         held = memory.on_hold(counts) if pulled.are_deletions_done else 0
     edited = len(deletions.failures) if dry_run else None  # else as stored
     reasons = _failed_reasons(memory, counts, edited)
+    reasons[DAMAGED] -= deletions.mended
+    reasons = +reasons
     resources, failed, traffic = state.count(), reasons.total(), equipment.traffic()
     unfinished = memory.has_gap or tally.undecided or not pulled.is_complete
     listed = replace(count_listed(pulled, state, memory), **sync_state.listed_since(memory))
     faults = _list_faults(pulled, listed, state, memory)
     behind = failed or memory.refused_count or unfinished or to_delete or faults.absent_below
-    behind = _stays_behind(pulled, memory) if dry_run else behind
+    behind = reasons[DAMAGED] or _stays_behind(pulled, memory) if dry_run else behind
     return reports.RunReport(
         pull=run,
         mode=pulled.mode,
@@ -232,7 +234,7 @@ def _failed_reasons(memory: SyncState, counts: PendingCounts, edited: int | None
             reasons[LOCAL_CHANGE if code == EDITED else code] += number
     if edited is not None:
         reasons[LOCAL_CHANGE] = edited
-    return +reasons
+    return reasons
 
 
 def _fetched_counts(pulled: SyncOutcome) -> reports.FetchedCounts:
@@ -260,11 +262,14 @@ def _retained_counts(
 ) -> reports.RetainedCounts:
     planned, kept = pulled.filtered_count, pulled.retained_count
     stored = sync_state.count_retained(state, counts, memory)
+    damaged = stored.damaged - pulled.deletions.mended
     return replace(
         stored,
         unlisted=stored.unlisted if pulled.unread_parts or kept is None else kept,
         open=stored.open if pulled.is_written else pulled.missed_count,
         filtered=stored.filtered if planned is None else planned,
+        damaged=damaged,
+        excluded=min(stored.excluded, damaged),
         edited=stored.edited if edited is None else edited,
     )
 
@@ -287,6 +292,7 @@ class RecordedPlan:
         self._pull = pull
         self._is_audited = is_audited  # a retained file that was changed is to be set aside
         self._edited: list[reports.Failing] = []
+        self._mended = 0
         self._decisions: ExternalSorter[planner.ReviewedDecision] = ExternalSorter(
             key=uri_of,
             dump=lambda decision: bytes([_KINDS.index(type(decision))]) + _encode(decision),
@@ -312,8 +318,11 @@ class RecordedPlan:
         return planner.count_decisions(decisions, mode, was_absent)
 
     def _deletable(self, decisions: Iterable[planner.Decision]) -> Iterator[planner.Decision]:
+        damaged = {row.uri for row in self._pull.sync_state.damaged_retained()}
         with self._pull.dependencies.copies.inspect() as look:
             for decision in decisions:
+                if isinstance(decision, planner.Fetch | planner.Delete):
+                    self._mended += uri_of(decision) in damaged
                 if isinstance(decision, planner.Delete) and self._is_edited(decision.copy, look):
                     copy, reason = decision.copy, EDITED_REASON
                     found = ("delete", copy.uri, copy.path, LOCAL_CHANGE, reason)
@@ -352,7 +361,7 @@ class RecordedPlan:
             from resourcesync.destination.deletion import plan_deletions  # noqa: PLC0415 - lazy
 
             foreseen = plan_deletions(pull.state, limit, pull.state.count(), plan.delete, untold)
-        foreseen.failures = self._edited
+        foreseen.failures, foreseen.mended = self._edited, 0 if foreseen.held else self._mended
         fields = {name: getattr(plan, name) for name in _REPORTED}
         fields |= {"held": foreseen.held, "held_of": foreseen.held_of, "limit": str(limit)}
         pull.dependencies.report("plan", fields | {"bytes": plan.size})

@@ -335,10 +335,7 @@ class TransferRun:
         self._busy[again] = None
 
     def _check_end(self, errand: RequestState, transfer: HttpTransfer, now: float) -> bool:
-        """Return whether a body without a marked end is whole: if it came twice.
-
-        Else it is requested again, or its request failed.
-        """
+        """Return whether a body without a marked end is whole: if it came twice."""
         before, errand.reading = errand.reading, transfer.reading
         if transfer.reading == before:
             return True

@@ -282,10 +282,7 @@ class FileTreeCopies:
         return move.signature
 
     def _clear_target(self, folder: int, leaf: str, path: str, ours: os.stat_result) -> None:
-        """Move whatever is at a path to the quarantine, except the file that belongs there.
-
-        A folder is removed only if it is empty.
-        """
+        """Move whatever is at a path to the quarantine, except the file that belongs there."""
         try:
             info = os.stat(leaf, dir_fd=folder, follow_symlinks=False)
         except FileNotFoundError:

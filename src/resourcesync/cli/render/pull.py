@@ -317,7 +317,8 @@ def conclude(
     if report.dry_run:
         lines = _dry_run_lines(report, plan)
         if code is ExitCode.PARTIAL:
-            only = ("retained.edited", "retained.open", "faults.gap", "faults.unread", "unusable")
+            damaged = "retained.damaged", "retained.excluded", "retained.edited"
+            only = (*damaged, "retained.open", "faults.gap", "faults.unread", "unusable")
             lines += _next_steps(report, folder, only=only)
     elif report.spent:
         lines = _budget_lines(report, folder, plan)

@@ -144,8 +144,8 @@ class Explanation(msgspec.Struct, kw_only=True):
             is_sound = self.copy is None or (self.is_present and not self.is_altered)
             return ResourceVerdict.ABSENT if is_sound else None
         if pending.task == rows.PendingTask.DELETE:
-            held = ResourceVerdict.HELD if self.is_held else ResourceVerdict.UNDELETED
-            return ResourceVerdict.EDITED if self.is_altered else held
+            waiting = ResourceVerdict.EDITED if self.is_altered else ResourceVerdict.UNDELETED
+            return ResourceVerdict.HELD if self.is_held else waiting
         if pending.code == pending_tasks.STALE:
             return None if self.is_altered or not self.is_present else ResourceVerdict.STALE
         if pending.code in _DISAGREEING:

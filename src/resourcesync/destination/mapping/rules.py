@@ -108,10 +108,7 @@ class TemplateMapping:
 
 
 class _RuleSide:
-    """Side of a rule. A name ends where the text after it first occurs.
-
-    So a URI is scanned once, whatever the rule and whoever wrote the URI.
-    """
+    """Side of a rule. A name ends where the text after it first occurs."""
 
     def __init__(self, text: str, wide: set[str]) -> None:
         pieces = _FIELD.split(text)  # literal, name, star, literal, …
