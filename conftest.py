@@ -21,10 +21,12 @@ if os.environ.pop("PYTHONDONTWRITEBYTECODE", None):
 
 from hypothesis import HealthCheck, settings
 
-# Before all that imports the package: lines are counted from their first execution on.
-from tests.support import line_coverage
+COVERAGE = None
+if os.environ.get("TESTS_COVERAGE"):  # its counter costs 50 ms, and Python 3.15 has none
+    # Before all that imports the package: lines are counted from their first execution on.
+    from tests.support import line_coverage
 
-COVERAGE = line_coverage.plugin()
+    COVERAGE = line_coverage.plugin()
 
 from tests.support.servers.object_server import bucket, object_server  # noqa: E402 - what is above
 

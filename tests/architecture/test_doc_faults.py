@@ -18,7 +18,6 @@ WANTED = [
 
 
 def rows() -> dict[str, list[str]]:
-    """Each row's tests, as the page names them."""
     found = re.findall(r"^\| ([UNPFSW]\d\d) \| [^|]+ \| ([^|]*) \|$", PAGE, re.MULTILINE)
     return {row: re.findall(r"`([^`]+)`", tests) for row, tests in found}
 

@@ -17,7 +17,6 @@ PAGE = (HOW_TO / "from-resync.md").read_text("utf-8")
 
 
 def rows(marker: str) -> Iterator[list[str]]:
-    """Yield the cells of the rows of the table after a marker."""
     _, found, rest = PAGE.partition(f"<!-- {marker} -->")
     assert found, marker
     table = re.match(r"\s*((?:\|.*\n)+)", rest)

@@ -223,7 +223,6 @@ GLOBS = ROOT / "docs" / "how-to" / "choose-what-is-mirrored.md"
 
 
 def shown_tables() -> Iterator[tuple[str, str]]:
-    """Each block of a page that is a configuration file of ours."""
     for page in PAGES:
         for block in re.findall(
             r"^ *```toml\n(.*?)^ *```", page.read_text("utf-8"), re.MULTILINE | re.DOTALL

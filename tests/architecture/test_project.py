@@ -37,7 +37,6 @@ def named(requirements: list[str]) -> set[str]:
 
 
 def tracked() -> list[Path]:
-    """Every file that a commit of the working tree would hold."""
     if shutil.which("git") is None or not (ROOT / ".git").exists():
         pytest.skip("no git here to say which files are the project's")
     listed = subprocess.run(

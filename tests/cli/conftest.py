@@ -28,7 +28,6 @@ def said(capsys: Said) -> Said:
 
 @pytest.fixture(autouse=True)
 def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Work in an empty folder, without the user's settings."""
     monkeypatch.chdir(tmp_path)
     for name in list(os.environ):
         if name.startswith("RESOURCESYNC_"):

@@ -77,7 +77,6 @@ class Scene:
         self._lines += [f"# {text}", ""]
 
     def requests(self) -> None:
-        """Show what was requested since this was last asked."""
         asked = sorted({asked.target for asked in self.source.asked})
         self.source.asked.clear()
         self._lines += [f"# requested: {' '.join(asked)}", ""]
@@ -120,7 +119,6 @@ SCENES: dict[str, Callable[[Scene], None]] = {}
 
 
 def scene(make: Callable[[Scene], None]) -> Callable[[Scene], None]:
-    """Register a scene by the name of its function."""
     SCENES[make.__name__.replace("_", "-")] = make
     return make
 

@@ -19,7 +19,6 @@ OWN = Path("museum/.resourcesync")
 
 
 def corrupt(path: Path) -> None:
-    """Change a file without a trace in its size and time."""
     stat = path.stat()
     path.write_bytes(path.read_bytes().swapcase())
     os.utime(path, ns=(stat.st_atime_ns, stat.st_mtime_ns))
@@ -115,16 +114,6 @@ def status_after_each_kind_of_failure(at: Scene) -> None:
         at.source.answers.update(dict.fromkeys(at.source.answers, answer))
         at.silently("resourcesync pull museum -qq -o retries=0")
         at.run("resourcesync status museum")
-
-
-@scene
-def status_after_a_mistake(at: Scene) -> None:
-    at.pulled()
-    for words in (
-        *("http://127.0.0.1:9/other museum", "museum --include [a-z]", "museum --set no-such-set"),
-        *("museum -o map=no-such-rule", "museum -o proxy=gopher://h/"),
-    ):
-        at.refuse(f"pull {words}", "status museum --check")
 
 
 @scene

@@ -60,7 +60,6 @@ def write(origin: Site, **files: str) -> None:
 
 
 def pass_on(*sites: Site, words: Sequence[str] = ()) -> None:
-    """Let each site mirror the one before it, and publish."""
     for before, after in pairwise(sites):
         assert after.pull(before, *words) == 0
         assert after.publish() == 0

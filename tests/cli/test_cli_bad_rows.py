@@ -55,7 +55,6 @@ def sql(*statements: str) -> list[tuple[object, ...]]:
 
 
 def changes() -> list[tuple[str, ChangeKind, int | None]]:
-    """The listed changes: the last letter of the URI, the kind, and the length."""
     return [
         (entry.uri[-1], entry.kind, entry.resource.length)
         for entry in tell(Path("out/resourcesync/changelist.xml").read_bytes()).entries

@@ -12,7 +12,6 @@ from tests.support.servers.tiny_source import TinySource
 
 
 def pull_news(source: TinySource, said: Said) -> None:
-    """One resource is new, one is updated, one is gone."""
     files = {**FILES, "/objects/0001.txt": b"another\n", "/objects/0099.txt": b"new\n"}
     del files["/objects/0002.txt"]
     source.offer(files, at=LATER)

@@ -39,8 +39,6 @@ def report_of(error: Exception, arguments: list[str]) -> str:
 
 
 def raised(error: Exception, cause: Exception) -> Exception:
-    """Return an error as the edge gets it: raised here, from another."""
-
     def fail() -> None:
         raise error from cause
 

@@ -79,7 +79,6 @@ def mirror(served: TinySource, tmp_path_factory: pytest.TempPathFactory) -> Path
 
 
 def fill(path: Path) -> None:
-    """Add a row to each table without one: of a copy, where it is of a resource."""
     with closing(sqlite3.connect(path)) as db, db:
         (uri,) = db.execute("SELECT min(uri) FROM copy").fetchone()
         tables = {table for table, *_ in columns()}

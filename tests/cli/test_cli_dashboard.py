@@ -154,7 +154,6 @@ def test_a_running_pull_is_shown_with_its_progress_until_it_ends(
 
 @contextmanager
 def source_served(root: Path) -> Iterator[str]:
-    """Show a published tree with a subscriber at its hub to its operators."""
     clock = SystemClock()
     root.mkdir()
     (root / "a.txt").write_text("a")

@@ -53,7 +53,6 @@ NAMES = (
 
 @pytest.fixture
 def docs(tmp_path: Path) -> Path:
-    """A folder of some hundred files, of which no two are the same."""
     luck = random.Random(19)
     root = tmp_path / "docs"
     for folder in FOLDERS:
@@ -107,7 +106,6 @@ def test_a_mirror_of_a_site_without_html_in_its_addresses_is_served_the_same_way
 
 
 def lines_of_the_page(mirror: Path) -> str:
-    """Return what the page says to write into nginx's configuration."""
     page = Path(__file__).parents[2] / "docs/how-to/choose-file-names.md"
     (lines,) = re.findall(r"```nginx\n(.*?)```", page.read_text(), re.DOTALL)
     assert len(lines.splitlines()) == 6

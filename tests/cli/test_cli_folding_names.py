@@ -23,7 +23,6 @@ NAMES = (
 
 @pytest.fixture
 def folding(tmp_path: Path) -> Iterator[Path]:
-    """A folder on exFAT."""
     tools = [shutil.which(name) for name in ("mkfs.exfat", "mount.exfat-fuse", "losetup")]
     if os.geteuid() or not all(tools) or not os.path.exists("/dev/fuse"):
         pytest.skip("needs root, /dev/fuse, exfatprogs and exfat-fuse")

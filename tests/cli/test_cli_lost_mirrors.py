@@ -32,7 +32,6 @@ SQUARE = '[mirror.square]\nsource = "{0}"\ndest = "copies/square"\n'
 
 @pytest.fixture
 def two(source: TinySource, here: Path, said: Said) -> Path:
-    """Make two mirrors; return the folder of the one that tests take away."""
     put(museum(source) + SQUARE.format(source.url))
     assert run(["pull", "--all", "-qq"]) == 0
     said.readouterr()

@@ -29,7 +29,6 @@ def samples(text: str) -> dict[str, float]:
 
 
 def watched_metrics(secure: HostileServer, here: Path) -> str:
-    """Return the metrics of a service that pulled and audited a mirror."""
     put(
         f'[mirror.museum]\nsource = "{secure.origin}/list.xml"\ndest = "museum"\n'
         'ca_file = "ca.pem"\nevery = "1h"\nmax_lag = "1h"\naudit_every = "1s"\n'

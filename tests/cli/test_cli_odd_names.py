@@ -45,7 +45,6 @@ def mirror(source: TinySource, said: Said) -> Path:
 
 
 def held(folder: Path) -> dict[str, bytes]:
-    """Return all files but those of our own."""
     names = {
         path: path.relative_to(folder).as_posix() for path in folder.rglob("*") if path.is_file()
     }

@@ -32,8 +32,6 @@ KEPT = {name: body for name, body in FILES.items() if name > "/objects/0001.txt"
 
 @pytest.fixture(autouse=True)
 def in_time() -> Iterator[None]:
-    """Fail, rather than hang, where a pipe is waited for."""
-
     def late(_: int, frame: FrameType | None) -> None:
         raise AssertionError(f"it waits: {frame}")
 
@@ -46,7 +44,6 @@ def in_time() -> Iterator[None]:
 
 @pytest.fixture
 def mirror(source: TinySource, said: Said) -> TinySource:
-    """Give a Source that deleted two files, which a mirror followed."""
     assert run(["pull", source.url, "museum"]) == 0
     source.offer(KEPT, at=LATER)
     assert run(["pull", "museum"]) == 0
@@ -74,7 +71,6 @@ def plant_pipe(path: Path) -> None:
 
 
 def plant_link(path: Path) -> object:
-    """Move what is at a path elsewhere, and return what is there."""
     shutil.move(path, "elsewhere")
     path.symlink_to(Path("elsewhere").absolute())
     return content(Path("elsewhere")), Path("elsewhere").stat().st_mtime_ns

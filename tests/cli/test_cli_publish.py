@@ -1,5 +1,6 @@
 """``publish``: what it writes and remembers."""
 
+import re
 import shutil
 import signal
 import time
@@ -137,7 +138,7 @@ def test_files_that_are_left_for_the_next_run_make_this_one_partial(
     assert left.reason in quiet, "cron mails what -q shows"
 
 
-def test_files_that_look_restored_are_told(tree: Path, said: Said) -> None:
+def test_most_files_touched_are_told_and_may_be_from_a_backup(tree: Path, said: Said) -> None:
     for number in range(12):
         (tree / f"{number}.txt").write_text("one of many")
     wait_until(lambda: time.time() > (tree / "11.txt").stat().st_ctime + 0.1)  # no longer fresh
@@ -145,7 +146,12 @@ def test_files_that_look_restored_are_told(tree: Path, said: Said) -> None:
     shutil.copytree(tree, "restored")
 
     assert run(["publish", "restored"]) == 0
-    assert "publish with --rebase" in said.readouterr().err
+    for path in tree.rglob("*"):
+        path.chmod(0o700)
+    assert run(["publish", "public"]) == 0
+    told = re.findall(r"\]: \d+ files (.+)\n  fix +(.+)", said.readouterr().err)
+    hint = "if they were restored from a backup, mirrors know more: publish with --rebase"
+    assert told == [("touched, same bytes", hint)] * 2
 
 
 def test_damaged_settings_in_the_catalogue_are_told(tree: Path, said: Said) -> None:

@@ -81,7 +81,6 @@ def test_a_part_that_no_task_needs_is_gone_after_a_complete_pull(
 
 @pytest.fixture
 def pages(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[TinySource]:
-    """A site of three pages, of which one is not dated."""
     monkeypatch.chdir(tmp_path)
     with TinySource() as source:
         for name in "abc":

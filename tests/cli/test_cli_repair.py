@@ -49,25 +49,33 @@ def test_a_repair_names_the_damage_that_only_a_later_audit_found(spoilt: str, sa
     assert step == "  next   run it again: resourcesync pull museum"
 
 
-@pytest.mark.parametrize("way", ["pull museum --include /objects/000* --prune", "repair --delete"])
-def test_status_and_repair_name_the_command_that_releases_what_was_held(
-    way: str, museum: str, source: TinySource, said: Said
+@pytest.mark.parametrize(
+    ("ways", "left"),
+    [
+        (["pull museum --include /objects/000* --prune"], 10),
+        (["repair museum --delete"], 10),
+        (["pull museum --exclude /objects/0009.txt --prune", "repair museum --delete"], 9),
+    ],
+)
+def test_every_command_names_the_one_that_releases_what_was_held(
+    ways: list[str], left: int, museum: str, source: TinySource, said: Said
 ) -> None:
-    if way.startswith("repair"):
+    if "repair" in ways[-1]:
         source.offer(dict(list(FILES.items())[:10]), at=LATER)
         assert run(["pull", museum, "--max-delete", "50%"]) == 0
         assert run(["trash", "restore", museum, "--all"]) == 0
-        way = f"repair {museum} --delete"
-    assert run([*way.split(), "--max-delete", "1"]) == 7
+    for way in ways:
+        assert run([*way.split(), "--max-delete", "0"]) == 7
     said.readouterr()
     run(["status", museum])
-    assert run(["repair", museum]) == 7
-    named, same = re.findall("if this is intended: resourcesync (.+)", said.readouterr().out)
+    for more in ("-n", "", "--delete --max-delete 0 -n", "--delete --max-delete 0"):
+        assert run(["repair", museum, *more.split()]) == 7
+    first, *others = re.findall("if this is intended: resourcesync (.+)", said.readouterr().out)
 
-    assert named == same
-    assert run(named.split()) == 0
+    assert others == [first] * 4
+    assert run(first.split()) == 0
 
-    assert len(list(Path(museum, "objects").iterdir())) == 10
+    assert len(list(Path(museum, "objects").iterdir())) == left
 
 
 @pytest.fixture
@@ -118,12 +126,14 @@ def test_a_deletion_says_where_the_file_is_and_only_then_that_it_is_in_the_trash
     moved = "- /objects/0002.txt   deleted (moved to .resourcesync/quarantine)\n"
     assert moved in said.readouterr().out
 
-    for first, more in ((4, ""), (5, "-i -o trash=0")):
+    Path(edited, "objects/0006.txt").unlink()
+    for first, more in ((4, ""), (5, "-i -o trash=0"), (6, "-o trash=1d"), (7, "-o trash=0")):
         source.offer(dict(list(FILES.items())[first:]), at=f"2026-01-0{first}T00:00:00Z")
         assert run(["pull", edited, *more.split()]) == 0
     shown = said.readouterr()
     assert "- /objects/0004.txt   deleted (trash = 0: not kept)\n" in shown.out
-    assert "trash = 0: all of the trash, also old files, is gone (4)" in shown.err
+    for old in (4, 1):
+        assert f"trash = 0: all of the trash, also old files, is gone ({old})" in shown.err
 
 
 def test_an_audit_without_findings_is_the_last_one_and_disproves_those_before(

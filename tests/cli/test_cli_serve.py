@@ -19,7 +19,6 @@ from tests.support.waiting import wait_until
 
 @contextmanager
 def served(*arguments: str, cwd: Path) -> Iterator[tuple[Started, list[str]]]:
-    """Run ``serve`` in a process of its own; yield it with its first two lines."""
     with Started("serve", *arguments, cwd=cwd) as process:
         yield process, [process.stdout.readline().rstrip() for _ in range(2)]
 

@@ -53,7 +53,6 @@ def printed(said: Said, name: str) -> str:
 
 
 def cron_jobs(said: Said) -> list[tuple[str, list[str]]]:
-    """Return the times and the words of the jobs, as cron reads them."""
     lines = [line for line in printed(said, "cron").splitlines() if not line.startswith("#")]
     jobs = [line.partition("  ") for line in lines]
     return [

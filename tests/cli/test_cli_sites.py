@@ -44,7 +44,6 @@ def port() -> int:
 
 @pytest.fixture
 def site(here: Path, port: int) -> Path:
-    """Two folders of a host, and the tables of both."""
     tables = ""
     for name in SETS:
         put(here / f"www/{name}/1.txt", f"one of {name}")

@@ -34,7 +34,6 @@ EARLIER = 1_700_000_000
 
 @pytest.fixture
 def source(tmp_path: Path) -> Iterator[str]:
-    """Yield the address of a published folder, which is served by a web server."""
     public = tmp_path / "public"
     public.mkdir()
     (public / "a.txt").write_text("a")
@@ -55,7 +54,6 @@ def mirror(source: str, tmp_path: Path) -> Path:
 
 
 def loaded_by(*arguments: str, home: Path, code: str = LOADED) -> set[str]:
-    """Return the names of the modules that a command has loaded at its end."""
     ran = python(code, *arguments, home=home, measured=False)
     assert ran.returncode == 0, ran.stderr
     return set(ran.stdout.splitlines()[-1].split())

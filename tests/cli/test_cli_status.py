@@ -12,7 +12,10 @@ from resourcesync import Mirror, Network
 from resourcesync.app import mirror_home
 from resourcesync.cli.commands.status import StatusCheck
 from resourcesync.cli.main import run
+from resourcesync.cli.render.audit import conclude as conclude_audit
+from resourcesync.cli.render.pull import conclude
 from resourcesync.cli.render.status import mirror_metrics, notes_of, status_table
+from resourcesync.destination.audits.reports import AuditReport
 from resourcesync.destination.mirror_health import CheckedMirror
 from resourcesync.destination.reports import (
     FailedRun,
@@ -20,6 +23,9 @@ from resourcesync.destination.reports import (
     ListedCounts,
     MirrorState,
     MirrorStatus,
+    Mode,
+    RetainedCounts,
+    RunReport,
 )
 from resourcesync.destination.sync_state import read_failed
 from resourcesync.mirror_state.database import SqliteMirrorState
@@ -78,6 +84,42 @@ def test_what_was_not_requested_was_not_tried(source: TinySource, said: Said) ->
     assert unasked.reason.startswith("not requested: the server is temporarily unavailable")
     assert run(["pull", "m"]) == 3
     assert f"the first pull after {moment(busy.due or NOW)} tries" in said.readouterr().out
+
+
+def test_a_pull_names_when_it_tries_what_a_rerun_helps() -> None:
+    codes = {"refused": 1, "timeout": 3, "connect": 2}
+    report = RunReport(
+        pull="1",
+        mode=Mode.BASELINE,
+        state=MirrorState.BEHIND,
+        failed=4,
+        reasons={**codes, "local-change": 1},
+        retained=RetainedCounts(edited=1),
+        failures=(
+            *(
+                Failing(uri=of, code=of, reason="r", due=NOW.replace(day=n))
+                for of, n in codes.items()
+            ),
+            Failing(uri="edited", code="local-change", reason="r"),
+        ),
+    )
+
+    shown = "\n".join(line.text for line in conclude(report, "m", first=False, plan={}).closing)
+
+    assert f"the first pull after {moment(NOW.replace(day=2))} tries again" in shown
+
+
+@pytest.mark.parametrize("kind", ["extra", "refused"])
+def test_an_audit_of_sound_copies_names_a_pull_for_what_else_is_wrong(kind: str) -> None:
+    audit = AuditReport(audit="1", at=NOW, listed=2, present=2, accurate=1, originals=1)
+
+    shown = [
+        conclude_audit(each, Path("m")).closing[-1].text
+        for each in (audit, replace(audit, **{kind: 1}))
+    ]
+
+    assert shown[0].startswith("  next        ask the Source to copy these originals again")
+    assert shown[1] == "  next        resourcesync pull m"
 
 
 def test_a_lag_that_is_not_known_is_not_within_a_limit() -> None:

@@ -301,7 +301,6 @@ def found(tree: Path, pattern: str) -> Path:
 
 
 def edited(path: Path, old: str, new: str) -> None:
-    """Change a document as no publisher would."""
     text = path.read_text()
     assert re.search(old, text)
     path.write_text(re.sub(old, new, text))

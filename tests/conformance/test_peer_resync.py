@@ -215,7 +215,6 @@ class Built:
 
 @pytest.fixture(scope="module")
 def described(tmp_path_factory: pytest.TempPathFactory) -> Built:
-    """A tree described once, for a server on one port."""
     tree, home = tmp_path_factory.mktemp("tree"), tmp_path_factory.mktemp("home")
     _fill(tree, _PLAIN)
     made = Built(tree=tree, url=f"http://127.0.0.1:{free_port()}", home=home)

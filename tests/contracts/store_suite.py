@@ -317,5 +317,4 @@ def _put_at_once(eyes: list[Store], bodies: list[bytes], replaces: str | None) -
 
 
 def _pattern(length: int) -> bytes:
-    """Bytes whose pieces are not alike."""
     return hashlib.shake_128(b"any").digest(length)

@@ -37,7 +37,6 @@ def far() -> Iterator[HostileServer]:
 
 @pytest.fixture
 def small_disk(tmp_path: Path) -> Iterator[Path]:
-    """A file system of two megabytes."""
     disk = tmp_path / "disk"
     disk.mkdir()
     mount = shutil.which("mount")

@@ -25,8 +25,6 @@ def large(tmp_path: Path) -> World[PublishedSource]:
 
 
 def slow(world: World[PublishedSource], seconds: float) -> None:
-    """Let every resource take some time."""
-
     def serve(request: FetchRequest) -> Answer | Exception:
         if request.uri.endswith((".bin", ".html")):
             world.clock.advance(seconds=seconds)

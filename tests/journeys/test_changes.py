@@ -25,7 +25,6 @@ class Follower:
         self.position: ChangeLogPosition | None = None
 
     def read(self, world: World[PublishedSource]) -> list[str]:
-        """Take what is new; return what became of what, in order."""
         told = []
         with world.destination() as destination:
             reader = ChangeLogReader(

@@ -58,7 +58,6 @@ class Life:
         return link("describedby", BASE + name)
 
     def list_aside(self, name: str) -> None:
-        """Let something that is linked to be listed from now on."""
         del self.asides[name], self.world.network.answers[BASE + name]
         self.put(name)
 

@@ -14,14 +14,12 @@ from tests.support.worlds.world import World
 
 
 def _by_cp(folder: Path) -> None:
-    """Copy all files, with their times: only the numbers of the files differ."""
     shutil.copytree(folder, folder.with_name("copy"), symlinks=True)
     shutil.rmtree(folder)
     folder.with_name("copy").rename(folder)
 
 
 def _by_tar(folder: Path) -> None:
-    """Restore all files, with the whole seconds of their times."""
     _by_cp(folder)
     for path in folder.rglob("*"):
         seconds = int(path.stat().st_mtime)
@@ -29,7 +27,6 @@ def _by_tar(folder: Path) -> None:
 
 
 def _by_rsync(folder: Path) -> None:
-    """Copy all files, without their times."""
     _by_cp(folder)
     for path in folder.rglob("*"):
         os.utime(path)
@@ -44,7 +41,6 @@ def _quarantined(world: World[PublishedSource]) -> list[str]:
 
 
 def _count_unlike(world: World[PublishedSource]) -> int:
-    """Count the copies whose recorded signature is not that of their file."""
     with world.dependencies() as opened:
         look = opened.copies
         return sum(look.signature(copy.path) != copy.signature for copy in opened.state.copies())

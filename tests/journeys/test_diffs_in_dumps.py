@@ -28,7 +28,6 @@ def diff_of(media_type: str) -> Told:
 
 @pytest.fixture
 def world(tmp_path: Path) -> World[DumpSource]:
-    """A mirror that holds the first version; the Source serves the second."""
     world = World(tmp_path / "mirror", DumpSource())
     world.source.put_all([Told(name=NAME, data=OLD)])
     world.source.list_resources([Told(name=NAME, data=OLD)])

@@ -16,7 +16,6 @@ NAME = "objects/0002.html"
 
 
 def damage(world: World[PublishedSource], text: str = "Content of 2") -> Path:
-    """Change bytes so that neither size nor time tells."""
     path = world.folder / NAME
     stat = path.stat()
     assert len(text) == stat.st_size

@@ -93,7 +93,6 @@ def test_parts_of_two_generations_are_not_one_list(tmp_path: Path) -> None:
 
 
 def change_a_closed_list(folder: Path) -> World[LooseSource]:
-    """Slip an older change into a list that was processed when it was closed."""
     world = World(folder, LooseSource(index=True))
     world.source.publish_file("a.txt", "first")
     world.source.publish_file("b.txt", "second")

@@ -19,7 +19,6 @@ SIZES = {60: 40_000, 180: 20_000}
 
 @pytest.fixture(params=SIZES)
 def source(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[tuple[Path, str]]:
-    """A served tree of more than two megabytes."""
     tree = tmp_path / "tree"
     tree.mkdir()
     for number in range(request.param):
@@ -46,7 +45,6 @@ def pull_two_files(home: Path, mirror: Path) -> None:
 
 
 def whole(folder: Path, tree: Path) -> list[str]:
-    """The names of the files of a folder, each of which must be whole."""
     names = []
     for path in folder.glob("*.bin"):
         assert path.read_bytes() == (tree / path.name).read_bytes()

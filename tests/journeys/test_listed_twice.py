@@ -33,7 +33,6 @@ def entry(name: str = ONE, *, lastmod: str = "", hash: str = "", length: int | N
 
 
 def offer(world: World[PublishedSource], *entries: str) -> None:
-    """Write a Resource List of now: others, and these entries."""
     world.clock.advance(seconds=3_600)
     others = [
         entry(f"{number}.html") for number in range(30) if BASE + f"{number}.html" in served(world)

@@ -115,13 +115,41 @@ def test_a_late_deletion_is_done_where_the_source_no_longer_serves_the_resource(
     assert world.texts() == {"y": "why"}
 
 
+def test_bytes_that_no_list_tells_of_replace_no_copy(world: World[TimedSource]) -> None:
+    first = updated("y", "why", NINE)
+    world.source.change_list(first, interval=BEGIN)
+    assert_in_sync(world)
+    world.source.has(x="page not found")
+
+    world.source.change_list(first, deleted("x", TEN), interval=BEGIN)
+
+    assert pull(world).state is MirrorState.BEHIND
+    assert world.texts() == {"x": "three", "y": "why"}
+
+
+def test_a_resource_that_is_dated_ahead_goes_when_a_newer_list_lacks_it(
+    world: World[TimedSource],
+) -> None:
+    world.source.has(z="photo")
+    change = entry("z", "photo", "2026-03-04T00:00:00Z", f' change="created" datetime="{LATER}"')
+    world.source.change_list(change, interval=f"{BEGIN} {LATEST}")
+    pull(world)
+    del world.source.served["z"]
+
+    world.source.clock.advance(hours=1)
+    now = ["2026-03-01T00:30:00Z", "2026-03-01T00:31:00Z"]
+    world.source.resource_list(now[0], entry("x", "three", ELEVEN), entry("y", "why", NINE))
+    world.source.change_list(interval=" ".join(now))
+
+    assert_in_sync(world)
+
+
 def _name(change: str) -> str:
     return change.partition("</loc>")[0].rpartition("/")[2]
 
 
 @pytest.fixture
 def daily(tmp_path: Path) -> World[TimedSource]:
-    """Return a Source with an index of daily lists, the first of which is open."""
     world = World(tmp_path / "mirror", TimedSource())
     world.source.has(x="one")
     world.source.resource_list("2026-02-20T00:10:00Z", entry("x", "one", OLD))

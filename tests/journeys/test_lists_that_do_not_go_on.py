@@ -33,7 +33,6 @@ def listed(world: World[LooseSource], *, after: float) -> None:
 
 
 def begun_anew(world: World[LooseSource], *, after: float) -> None:
-    """Write the Resource List again, and begin with an empty Change List."""
     world.clock.advance(seconds=after)
     now = to_microseconds(world.clock.now())
     world.source.lists.snapshot(now)

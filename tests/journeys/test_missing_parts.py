@@ -1,5 +1,8 @@
 """A part of a list that cannot be read: the others are followed, and nothing is taken for gone."""
 
+import os
+import re
+import resource
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +19,7 @@ from tests.support.worlds.site_maps import index, urlset
 from tests.support.worlds.world import World
 
 SITEMAP = BASE + "sitemap.xml"
+ROBOTS = BASE + "robots.txt"
 PARTS = (BASE + "sm-1.xml", BASE + "sm-2.xml", BASE + "sm-3.xml")
 ANEW = Filters(exclude=("*.none",))
 UNREADABLE: dict[str, Answer | Exception] = {
@@ -33,9 +37,11 @@ UNREADABLE: dict[str, Answer | Exception] = {
 
 @pytest.fixture
 def site(tmp_path: Path) -> World[PublishedSource]:
-    """A site whose sitemap has three parts, each with two pages."""
     world = World(tmp_path / "mirror")
-    world.network.answers[SITEMAP] = Answer(body=index(*PARTS))
+    robots = f"Sitemap: {SITEMAP}\nSitemap: {BASE}other.xml\n"
+    world.network.answers[ROBOTS] = Answer(body=robots.encode())
+    for uri in (SITEMAP, BASE + "other.xml"):
+        world.network.answers[uri] = Answer(body=index(*PARTS))
     for number, part in enumerate(PARTS, 1):
         names = [f"{number}/a.html", f"{number}/b.html"]
         for name in names:
@@ -46,7 +52,6 @@ def site(tmp_path: Path) -> World[PublishedSource]:
 
 @pytest.fixture
 def source(tmp_path: Path) -> World[PublishedSource]:
-    """A Source whose Resource List has two parts."""
     world = World(tmp_path / "mirror", PublishedSource(max_entries=3))
     for number in range(6):
         world.source.put(f"{number}.txt", f"{number}")
@@ -64,15 +69,16 @@ def refused(world: World[PublishedSource]) -> list[object]:
     return [fields["uri"] for fields in world.told("item") if fields["action"] == "refuse"]
 
 
+@pytest.mark.parametrize("address", [SITEMAP, ROBOTS])
 @pytest.mark.parametrize("answer", UNREADABLE.values(), ids=UNREADABLE)
 def test_the_other_parts_of_a_sitemap_are_mirrored(
-    site: World[PublishedSource], answer: Answer | Exception
+    site: World[PublishedSource], answer: Answer | Exception, address: str
 ) -> None:
     whole = site.network.answers[PARTS[2]]
     site.network.answers[PARTS[2]] = answer
 
     for created in (4, 0):
-        report = site.pull(SITEMAP)
+        report = site.pull(address)
 
         assert report.created - created in (0, 1)  # what stands before a fault is listed
         found = (report.faults.unread, report.listed.refused, report.state)
@@ -80,7 +86,7 @@ def test_the_other_parts_of_a_sitemap_are_mirrored(
         assert refused(site) == [PARTS[2]]
     site.network.answers[PARTS[2]] = whole
 
-    report = site.pull(SITEMAP)
+    report = site.pull(address)
 
     counts = (report.faults.unread, report.listed.refused, report.state)
     assert counts == (0, 0, MirrorState.IN_SYNC)
@@ -133,13 +139,21 @@ def test_a_mirror_that_was_in_sync_loses_nothing_by_a_missing_part(
     assert source.in_sync()
 
 
-def test_a_lost_part_whose_stored_bytes_the_index_proves_is_read_by_pulls_and_audits_alike(
-    source: World[PublishedSource],
+def test_lost_parts_whose_stored_bytes_the_index_proves_are_read_by_pulls_and_audits_alike(
+    tmp_path: Path, request: pytest.FixtureRequest
 ) -> None:
+    source = World(tmp_path / "mirror", PublishedSource(max_entries=1))
+    for number in range(100):
+        source.source.put(f"{number}.txt", f"{number}")
+    source.source.publish()
     source.pull()
     body = source.source.honest(BASE + "resourcesync/resourcelist.xml").body.decode()
-    lost = body.partition("<sitemap><loc>")[2].partition("</loc>")[0]
-    source.network.answers[lost] = Answer(status=404)
+    for lost in re.findall("<sitemap><loc>(.+?)</loc>", body):
+        source.network.answers[lost] = Answer(status=404)
+    limits = resource.getrlimit(resource.RLIMIT_NOFILE)
+    request.addfinalizer(lambda: resource.setrlimit(resource.RLIMIT_NOFILE, limits))
+    os.close(lowest := os.dup(0))
+    resource.setrlimit(resource.RLIMIT_NOFILE, (lowest + 50, limits[1]))
 
     assert {source.pull(mode=each).state for each in ("baseline", "auto")} == {MirrorState.IN_SYNC}
     assert source.audit().in_sync

@@ -21,7 +21,6 @@ class MonitoredSource(TinySource):
     def tell(
         self, *, monitor: str = "/changelist.xml", valid: str = FIRST, changes: bool = True
     ) -> None:
-        """Offer both lists; the one change is of ``/a.txt``."""
         link = f'<rs:ln rel="monitor" href="{self.url}{monitor}" {TERMS} dcterms:valid="{valid}"/>'
         about = '<rs:md capability="resourcelist"/>'
         listed = f"<url><loc>{self.url}/resourcelist.xml</loc>{about}{link}</url>"
@@ -30,7 +29,6 @@ class MonitoredSource(TinySource):
         self.announce(FIRST, ["/a.txt"] if changes else [])
 
     def announce(self, since: str, targets: list[str]) -> None:
-        """Write the open Change List; the changes are of the second day."""
         entries = []
         for target in targets:
             body = self.answers[target].body
@@ -44,7 +42,6 @@ class MonitoredSource(TinySource):
         self.put_document("/changelist.xml", head, entries)
 
     def list_anew(self) -> None:
-        """Write a newer Resource List with a file of which no Change List tells."""
         self.put("/c.txt", b"c")
         entries = [self.entry(target, self.answers[target].body) for target in (*FILES, "/c.txt")]
         head = f'<rs:md capability="resourcelist" at="{THIRD}"/>'

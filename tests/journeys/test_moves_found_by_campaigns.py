@@ -77,6 +77,24 @@ def test_an_old_replica_at_the_new_address_is_not_in_sync(tmp_path: Path) -> Non
     assert moving.pull(world).state is MirrorState.IN_SYNC
 
 
+def test_a_replica_without_the_last_change_ends_no_copy_by_a_requested_baseline(
+    tmp_path: Path,
+) -> None:
+    world, moving = world_that_moves(tmp_path, LooseSource())
+    world.source.publish_file("a.txt", "at first")
+    world.source.snapshot()
+    older = world.source.saved()
+    world.source.publish_file("new.txt", "new")
+    moving.pull(world)
+    moving.move("http://moved.example/")
+    world.network.origin = older.serve
+
+    report = moving.pull(world, mode="baseline")
+
+    assert (report.state, report.retained.open) == (MirrorState.BEHIND, 1)
+    assert world.texts()["new.txt"] == "new"
+
+
 @pytest.mark.parametrize("came", ["before", "between"])
 def test_an_older_resource_list_at_a_new_address_takes_no_copy_away(
     tmp_path: Path, *, came: str

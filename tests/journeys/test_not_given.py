@@ -30,7 +30,6 @@ def site(tmp_path: Path) -> World[PublishedSource]:
 
 
 def goes(site: World[PublishedSource], *names: str) -> None:
-    """Let pages go that are here, and be listed as changed; the mirror follows."""
     site.pull(SITEMAP)
     for name in names:
         site.network.answers[BASE + name] = Answer(status=404)

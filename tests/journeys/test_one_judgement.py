@@ -166,6 +166,7 @@ def test_a_kept_file_that_was_changed_or_removed_here_is_told_by_all_and_ended_b
         world.pull()
         restore(world)
     assert world.pull(delete=delete).state is MirrorState.IN_SYNC
+    assert world.status().evidence.by_date == 0
     assert world.why(name).verdict.is_well
     assert next_step(world.why(name), Path("m")) == ("To remove", "resourcesync repair m --delete")
 
@@ -233,6 +234,9 @@ def test_a_file_that_a_full_pull_found_altered_and_could_not_fetch_stays_known_a
         report = world.pull(mode=mode, delete="never")
         assert (report.state, report.failed) == (MirrorState.BEHIND, 2)
         assert world.status().retained.damaged == 1
+        with world.state() as state:  # only an audit lets a deletion move it
+            found = {state.copy(f"{BASE}objects/000{n}.html").signature for n in (3, 4)}  # type: ignore[union-attr]
+        assert found == {"missing" if is_gone else "edited"}
     world.network.answers.clear()
     report = world.pull()
     assert (report.created, report.updated, report.failed) == (is_gone, not is_gone, 1)
@@ -279,35 +283,31 @@ def test_a_copy_that_an_audit_found_altered_or_missing_counts_as_proven_nowhere(
     assert (report.created, report.updated, report.evidence.by_hash) == (1, 1, number)
 
 
+@pytest.mark.parametrize("mode", ["auto", "baseline"])
 def test_a_changed_file_that_a_deletion_left_is_known_as_changed_until_it_is_fetched_again(
-    world: World[PublishedSource],
+    mode: str, world: World[PublishedSource]
 ) -> None:
+    kept = world.folder / "objects/0003.html"
     world.pull()
     world.source.remove("objects/0003.html")
     world.source.publish()
-    (world.folder / "objects/0003.html").write_text("mine")
+    kept.write_text("mine")
     assert [world.pull(mode=mode).retained.edited for mode in ("auto", "baseline")] == [1, 1]
-    assert (world.folder / "objects/0003.html").read_text() == "mine"
 
-    report = world.pull(delete="never")
+    report = world.pull(delete="never", mode=mode)
     assert (report.state, report.retained.damaged) == (MirrorState.BEHIND, 1)
-    assert world.pull(delete="auto").retained.edited == 1
-    assert world.pull(dry_run=True).retained.edited == 1
+    kept.write_text("content of 3")
+    for dry_run in (True, False):
+        report = world.pull(mode=mode, dry_run=dry_run)
+        assert (report.state, report.retained.unlisted) == (MirrorState.IN_SYNC, 1)
+    assert world.status().state is MirrorState.IN_SYNC
+    kept.write_text("mine")
+    assert world.pull(delete="auto", mode=mode, dry_run=True).retained.edited == 1
+    assert world.pull(delete="auto", mode=mode).retained.edited == 1
+    assert kept.read_text() == "mine"
     world.source.put("objects/0003.html", "content of 3")
     world.source.publish()
     assert world.pull().updated == 1
-
-
-def test_a_restored_file_is_not_known_by_its_date(world: World[PublishedSource]) -> None:
-    world.pull()
-    before = world.status().evidence
-    world.source.remove("objects/0003.html")
-    world.source.publish()
-    world.pull()
-    restore(world)
-
-    for evidence in (world.status().evidence, world.pull().evidence):
-        assert (evidence.by_hash, evidence.by_date) == (before.by_hash - 1, 0)
 
 
 def test_a_restored_file_that_cannot_be_deleted_as_asked_is_not_kept_by_the_next_pull(

@@ -71,7 +71,6 @@ def observe(watching: Watching) -> Seen:
 
 
 def recovered(watching: Watching) -> None:
-    """Wait until the mirror is in sync again, and see it everywhere."""
     assert "  in sync  after " in watching.line("in sync")
     assert watching.status().code == 0
     good = 'resourcesync_mirror_state{mirror="museum",state="in sync"} 1'

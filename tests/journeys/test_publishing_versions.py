@@ -37,7 +37,6 @@ def said(capsys: Said) -> Said:
 
 @pytest.fixture
 def server() -> Iterator[str]:
-    """A server for the tree, wherever that is published next; its address."""
     late = applications.LateApplication()
     with applications.ServerThread(late) as running:
         assert run(["publish", "public", "--url", running.uri, "-q", *KEEPING]) == 0

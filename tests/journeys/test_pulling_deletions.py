@@ -211,8 +211,6 @@ def test_a_killed_pruning_is_ended_by_the_next_one_that_prunes_only(
 
 
 def killed_in_the_sweep(port: Any) -> Any:
-    """Kill the process when files have just gone to the trash."""
-
     class Sweeping(Dying):
         def remove(self, batch: Any, reason: str) -> Any:
             self._real.remove(batch, reason)

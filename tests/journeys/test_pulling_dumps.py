@@ -61,7 +61,6 @@ def test_a_first_pull_of_2000_small_resources_takes_one_package(world: World[Dum
 
 
 def some(told: Sequence[Told], **says: Any) -> list[Told]:
-    """Say something else of each tenth entry."""
     return [item.wrong(**says) if not number % 10 else item for number, item in enumerate(told)]
 
 

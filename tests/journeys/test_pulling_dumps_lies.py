@@ -39,7 +39,6 @@ class Dumped:
 
 
 def said_of(told: Told, how: str) -> list[Told]:
-    """What a manifest says of a resource, and what its package holds."""
     lie = b"lies of any length"
     same_length = b"x" * len(told.data)
     return {
@@ -148,7 +147,6 @@ KINDS = st.lists(
 
 
 def history(kinds: list[tuple[int, str]]) -> list[Told]:
-    """Changes in order, each of its own minute and version."""
     changes = []
     for minute, (number, kind) in enumerate(kinds, 1):
         moment = f"2026-01-01T00:{minute:02}:00Z"

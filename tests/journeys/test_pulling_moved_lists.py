@@ -72,7 +72,6 @@ def test_a_mirror_finds_the_change_list_that_its_source_moved(
 
 
 def moved(world: World[PublishedSource]) -> str:
-    """Move the Change List, leave the old one; return the new one's address."""
     new = BASE + "resourcesync/changes-of-2026.xml"
     leave_behind(world, CHANGE_LIST)
     world.source.publish_file("b.txt", "b")

@@ -26,7 +26,6 @@ def paths(world: World[PublishedSource]) -> dict[str, str]:
 
 
 def publish(world: World[PublishedSource], *names: str) -> None:
-    """Let the Source publish resources whose content tells their names."""
     for name in names:
         world.source.put(name, f"content of /{name}")
     world.source.publish()
@@ -183,7 +182,6 @@ class Replica:
         self._position: ChangeLogPosition | None = None
 
     def follow(self, world: World[PublishedSource]) -> dict[str, str]:
-        """Apply what is new, and return what the mirror has."""
         with world.destination() as destination:
             state = destination.read_only_session().state
             reader = ChangeLogReader(state=state, position=self._position)

@@ -17,7 +17,6 @@ TWIN = "https://www.site.example/"
 
 
 def site(tmp_path: Path, *pages: str) -> World[Any]:
-    """Return a world with these pages, whose bytes are their address."""
     world = World(tmp_path / "mirror")
     for page in pages:
         world.network.answers[page] = Answer(body=page.encode())
@@ -25,7 +24,6 @@ def site(tmp_path: Path, *pages: str) -> World[Any]:
 
 
 def leniencies(world: World[Any]) -> dict[object, object]:
-    """Return the counts of what was tolerated so far."""
     return {fields["code"]: fields["count"] for fields in world.told("leniency")}
 
 

@@ -21,7 +21,6 @@ def mirrored(home: Path, site: FrozenSite) -> World[FrozenSite]:
 
 
 def pulls(world: World[FrozenSite], days: float, every: int = SIX_HOURS) -> list[list[str]]:
-    """Pull for some days; return the pages that each pull requested."""
     asked = []
     for _ in range(round(days * DAY) // every):
         world.clock.advance(seconds=every)

@@ -29,7 +29,6 @@ def digest_field(body: bytes, algorithm: str = "sha-256") -> str:
 
 
 def put(source: ScriptedSource, **fields: str) -> None:
-    """List a resource without a hash, and serve it with some fields."""
     source.put("/a", BODY, digest="", length=False, serving=False)
     source.server.on("/a", answer("200 OK", BODY, **fields))
 

@@ -98,7 +98,6 @@ def test_an_old_copy_that_no_asking_gets_past_is_refused_and_takes_nothing_away(
 def test_a_list_that_always_tells_of_the_last_day_is_followed_for_longer(
     tmp_path: Path, *, times: bool
 ) -> None:
-    """Its changes have the times of their resources: these move T with them."""
     world = World(tmp_path / "mirror", LooseSource(times=times))
     world.source.publish_file("a.txt", "0")
     world.pull()

@@ -36,7 +36,6 @@ class Tortured:
         return resourcesync("pull", *words, self.mirror, "--json", *NETWORK, cwd=self.home)
 
     def files(self) -> dict[str, bytes]:
-        """Return every file under its final name, by URI."""
         with MirrorFolder(self.mirror, SystemClock()) as folder:
             assert folder.state is not None
             owners = {copy.path: copy.uri for copy in folder.state.copies()}

@@ -14,7 +14,6 @@ BODY = random.Random(1).randbytes(70_000)
 
 
 def put_bare(source: ScriptedSource, body: bytes, target: str = "/a") -> None:
-    """List a resource without a hash and a length."""
     source.put(target, body, digest="", length=False)
 
 

@@ -49,7 +49,6 @@ def in_trash(world: World[PublishedSource]) -> list[Path]:
 
 @pytest.fixture
 def emptied(world: World[PublishedSource]) -> World[PublishedSource]:
-    """Give a world whose Source deleted three resources, and whose mirror followed."""
     world.pull()
     for name in GONE:
         world.source.remove(name)

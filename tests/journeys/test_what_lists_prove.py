@@ -12,6 +12,7 @@ from resourcesync.destination.mirror_health import CheckedMirror
 from resourcesync.destination.reports import MirrorState, Mode
 from resourcesync.destination.sync_state import SyncState
 from resourcesync.errors import RollbackError
+from resourcesync.model.vocabulary import RS_NS
 from resourcesync.ports import FetchRequest
 from tests.support.documents.written import written
 from tests.support.worlds.contradicting_source import ContradictingSource, change
@@ -498,6 +499,28 @@ def test_a_page_that_moves_between_sitemaps_of_old_dates_stays(plain: World[Plai
         return first
 
     plain.network.answers[f"{BASE}0.xml"] = move
+
+    report = plain.pull()
+
+    assert (report.state, report.deleted) == (MirrorState.BEHIND, 0)
+
+
+@pytest.mark.parametrize("is_stated", [True, False])
+def test_a_part_with_a_moment_or_one_that_is_lost_when_read_again_proves_no_absence_at_once(
+    plain: World[PlainSite], *, is_stated: bool
+) -> None:
+    serve_undated(plain, PAGES[1:10], PAGES[10:], age=DAY)
+    uri = f"{BASE}0.xml"
+    first = plain.network.answers[uri]
+    assert isinstance(first, Answer)
+
+    def lose(_: FetchRequest) -> Answer:
+        plain.network.answers[uri] = Answer(status=404)
+        return first
+
+    head = f'<rs:md xmlns:rs="{RS_NS}" capability="resourcelist" at="2026-01-01T00:00:00Z"/><url>'
+    stated = first.body.replace(b"<url>", head.encode(), 1)
+    plain.network.answers[uri] = Answer(body=stated, headers=first.headers) if is_stated else lose
 
     report = plain.pull()
 

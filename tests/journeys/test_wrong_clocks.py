@@ -35,7 +35,6 @@ def skews(world: World[DatedServer]) -> list[str]:
 
 @contextmanager
 def our_clock_is(world: World[DatedServer], late: timedelta) -> Iterator[None]:
-    """Let our clock be so much behind that of the Source."""
     right, world.source.ahead = world.clock.now(), late
     world.clock.set(right - late)
     yield

@@ -25,7 +25,6 @@ LARGEST = 2**63 - 1
 def rewritten(
     world: World[PublishedSource], uri: str, pattern: str, value: str, *, count: int = 0
 ) -> Answer:
-    """Return a list as published, but for what the pattern finds."""
     body = world.source.honest(uri).body.decode()
     changed, found = re.subn(pattern, value, body, count=count)
     assert found

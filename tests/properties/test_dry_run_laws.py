@@ -395,7 +395,6 @@ def _content(copy: Copy | None) -> tuple[int, str] | None:
 
 
 def _check_counts(plans: list[Mapping[str, object]], seen: Reviewer) -> None:
-    """See that numbers and decisions are of the same plan."""
     for plan in plans:
         fetched = [each for each in seen.decisions.values() if isinstance(each, Fetch)]
         created = sum(fetch.creates for fetch in fetched)

@@ -52,7 +52,6 @@ def test_a_json_patch_makes_one_value_of_any_other_down_to_the_order_of_members(
 
 
 def edited(value: Any, chance: random.Random) -> Any:
-    """The same value with one thing changed somewhere."""
     if isinstance(value, dict) and value:
         name = chance.choice(list(value))
         return {**value, name: edited(value[name], chance)}

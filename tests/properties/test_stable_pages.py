@@ -106,7 +106,6 @@ def held(source: Source) -> list[Resource]:
 
 
 def harm(source: Source, how: str, number: int) -> None:
-    """Do something to a document of the list."""
     names = [name for name, _ in pages(source)]
     name = names[number % len(names)]
     if how == "lose":

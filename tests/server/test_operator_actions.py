@@ -47,7 +47,6 @@ def host(operations: Operations) -> Iterator[str]:
 
 
 def post(host: str, form: Mapping[str, str], **fields: str) -> tuple[int, str]:
-    """Return the status, and the place that the answer leads to."""
     fields = {"content_type": FORM, **fields}
     status, _, found = get(f"//{host}", "/act", method="POST", body=urlencode(form), **fields)
     return status, found.get("location", "")

@@ -58,7 +58,6 @@ def get(
 
 
 def listed(app: ASGIApp, name: str) -> list[tuple[str, str, str]]:
-    """What a TimeMap lists: relation, address, moment."""
     text = get(app, MAP + name).body.decode()
     return [
         (rel, uri, moment)

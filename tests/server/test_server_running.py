@@ -67,7 +67,6 @@ def connection(server: ServerThread) -> http.client.HTTPConnection:
 
 
 def wait_until_dropped(client: socket.socket) -> bytes:
-    """Read to the end; a timeout of the socket fails the test."""
     got = b""
     try:
         while part := client.recv(65536):

@@ -17,7 +17,6 @@ import pytest
 import slipcover
 from slipcover.importer import FileMatcher, ImportManager
 
-VARIABLE: Final = "TESTS_COVERAGE"
 _LINES: Final = "line_coverage"
 
 
@@ -73,7 +72,6 @@ class LineCoverage:
 
     @property
     def is_below(self) -> bool:
-        """Whether it is less than it was."""
         return self.percent < self._floor
 
 
@@ -85,11 +83,10 @@ class _Reported:
         self._reporter.write(text)
 
 
-def plugin() -> LineCoverage | None:
-    """Return the plug-in, if it is wanted; it sees what is imported from now on."""
-    wanted = os.environ.get(VARIABLE, "")
-    if not wanted:
-        return None
+def plugin() -> LineCoverage:
+    """Return the plug-in; it sees what is imported from now on."""
     settings = tomllib.loads(Path("pyproject.toml").read_text("utf-8"))["tool"]["slipcover"]
     is_worker = "PYTEST_XDIST_WORKER" in os.environ
-    return LineCoverage(settings, is_worker=is_worker, is_shown=wanted == "show")
+    return LineCoverage(
+        settings, is_worker=is_worker, is_shown=os.environ["TESTS_COVERAGE"] == "show"
+    )

@@ -194,3 +194,12 @@ def test_rules_are_found_by_id_and_code_and_chosen_by_their_beginnings() -> None
     assert selected(["CH"], ["rs9", "CH05"]) < {rule for rule in RULES if rule.startswith("CH")}
     assert "CH05" not in selected(ignore=["RS4"])
     assert RULES["CH05"].family == "RS4"
+
+
+def test_lists_whose_index_or_archive_names_them_by_relative_addresses_are_in_it() -> None:
+    source = {**SOURCE, f"{BASE}ch9.xml": SOURCE[f"{BASE}ch1.xml"]}
+    archived = url("ch9.xml").replace(BASE, "") + "</urlset>"
+    source[f"{BASE}old.xml"] = source[f"{BASE}old.xml"].replace("</urlset>", archived)
+    source[f"{BASE}ch.xml"] = source[f"{BASE}ch.xml"].replace(f"{BASE}ch1.xml", "ch1.xml")
+
+    assert "CI09" not in {finding.rule.id for finding in judged(source)}

@@ -20,7 +20,6 @@ SMALL = 3
 
 @pytest.fixture(autouse=True)
 def small(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Fill blocks and passes with very few marks."""
     monkeypatch.setattr(module, "BLOCK_MARKS", SMALL)
     monkeypatch.setattr(module, "SMALL_TAIL", 1)
     monkeypatch.setattr(module, "AT_ONCE", SMALL)

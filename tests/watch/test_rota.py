@@ -478,3 +478,7 @@ def test_a_good_pull_by_another_process_ends_the_pause_after_a_failure() -> None
     assert reason(found) is PullReason.SCHEDULED
     assert begun_requests(found, 41) == [JobKind.HAND_OVER]
     assert JobKind.PULL in begun_requests(found, 40 + 700)
+
+    # While ours runs, that of another process changes nothing.
+    found.record_external_pull("m", MirrorHistory(pulled=WALL + 745, has_failed=True), at(750))
+    assert found.failing() == []

@@ -145,7 +145,6 @@ def meet(seed: int, length: float) -> Met:
 
 
 def alerted(alert: str, factor: float) -> float:
-    """Return the seconds without a good pull after which an alert is sent."""
     rule = ALERTS.partition(f"alert: {alert}")[2].partition("- alert:")[0]
     times = re.search(r"> (\d+) \*", rule)
     lasting = re.search(r"for: (\d+)m", rule)
@@ -155,7 +154,6 @@ def alerted(alert: str, factor: float) -> float:
 
 
 def words(seconds: float) -> str:
-    """Return a time that is not exceeded, in whole minutes or hours."""
     return f"{ceil(seconds / MINUTE)} min" if seconds < 2 * HOUR else f"{ceil(seconds / HOUR)} h"
 
 

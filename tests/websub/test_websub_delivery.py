@@ -74,7 +74,6 @@ class Loop:
         return to_microseconds(self.clock.now())
 
     def turn(self) -> list[str]:
-        """Send what is to be sent now; return where it went."""
         before = len(self.sent)
         for request in self.deliveries.requests():
             if request is not None:

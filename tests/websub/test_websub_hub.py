@@ -26,7 +26,6 @@ def hub(tmp_path: Path) -> Iterator[RunningHub]:
 
 
 def joined(hub: RunningHub, listener: Listener, path: str = "/me", **said: str) -> None:
-    """Subscribe, and wait until it is verified."""
     before = hub.subscribed()
     assert hub.subscribe(f"{listener.origin}{path}", **said).status == 202
     assert listener.wait(lambda: hub.subscribed() == before + 1)

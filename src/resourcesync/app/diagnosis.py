@@ -76,7 +76,6 @@ def _check_folders(folder: Path) -> Iterator[CheckResult]:
 
 
 def _check_quarantine(place: Path) -> Iterator[CheckResult]:
-    """Yield how much is there: it is the work of others, which nothing else removes."""
     sizes = [path.lstat().st_size for path in place.glob("*") if path.suffix != NOTE]
     if sizes:
         files = f"{formatting.counted(len(sizes), 'file')} ({formatting.size(sum(sizes))})"

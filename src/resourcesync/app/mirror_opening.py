@@ -94,10 +94,7 @@ def open_mirror_folder(
 
 
 def _remove_created(folder: Path, *, had_own: bool, keep: bool) -> None:
-    """Remove what opening a mirror made, when no mirror came of it, and nothing else.
-
-    A folder ``.resourcesync`` that existed before may contain a catalogue, a trash or a quarantine.
-    """
+    """Remove what opening a mirror made, when no mirror came of it, and nothing else."""
     if had_own:
         for suffix in ("", "-wal", "-shm"):
             remove_file(folder / OWN_FOLDER / f"{STATE_FILE}{suffix}")
@@ -126,11 +123,7 @@ def _check_no_loop(folder: Path, source: str) -> None:
 
 
 def _check_not_nested(folder: Path, *, is_new: bool) -> None:
-    """Refuse a mirror in another one, and to make one around another.
-
-    The Source of the outer one could else list files with the paths of the inner one's. A folder of
-    sets has no state of its own, so it is no mirror.
-    """
+    """Refuse a mirror in another one, and to make one around another."""
     place = folder.resolve()
     above = next(filter(mirror_home.is_mirror, place.parents), None)
     if above is not None:
@@ -272,7 +265,6 @@ def _free_bytes(folder: Path | None) -> int | None:
 
 
 def _with_stored_origins(network: Network, memory: SyncState) -> Network:
-    """Allow the origins that were allowed last, where none is given now, as for filters."""
     known = memory.filters
     if network.allow_origins or known is None:
         return network

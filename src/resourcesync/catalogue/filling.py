@@ -130,7 +130,6 @@ def fill(
 def _check_gone(
     recording: CatalogueRecording, gone: int, most: float, *, allow_empty: bool
 ) -> None:
-    """Refuse that most resources are deleted at once, or all: the input may be incomplete."""
     execute, known = recording.connection.execute, count_resources(recording.connection)
     is_emptied = gone > 0 and not (allow_empty or execute(_ANY).fetchone())
     if is_emptied or gone > max(MIN_ALLOWED_LOSS, known * most):

@@ -92,7 +92,6 @@ class Baseline:
             proves_absence=absence is planner.Absence.DELETED,
             absent_at=absent_at,
             linked=linked,
-            unread_parts=snapshot.unread_parts,
             was_read=self._pull.was_read(snapshot.at, history),
         )
 
@@ -230,7 +229,6 @@ class Baseline:
         return pulled
 
     def _has_stable_absence(self, lists: _ListsRead) -> bool:
-        """True if copies wait for a second reading of a list, and this one proves as much."""
         if self._policy.absence is not planner.Absence.TWICE:
             return False
         reasons = (getattr(decision, "reason", "") for decision in self._decisions(lists))
@@ -252,12 +250,11 @@ class Baseline:
             filtered_count=counts.filtered if dry_run else None,
             selected_count=plan.same + plan.create + plan.update + counts.postponed,
             refused_count=self._pull.selection.refusals.count,
-            unread_parts=lists.snapshot.unread_parts,
+            unread_parts=len(self._pull.selection.refusals.unread),
             is_written=not dry_run,
         )
 
     def _assign_paths(self, lists: _ListsRead, created: int) -> None:
-        """Assign paths to new resources; the decisions are made again if that changes others."""
         assignment = self._pull.path_assignment
         if self._pull.sync_state.relocated_uris or created >= _MAX_NEW:
             is_changed = assignment.assign_all(self._rows_of(lists))
@@ -282,7 +279,6 @@ class Baseline:
             store_entry_links(pull.state, rows, generation=pull.generation, now=pull.now, anew=True)
 
     def _keep_few(self, decisions: Iterator[planner.Decision]) -> Iterator[list[planner.Decision]]:
-        """Yield the decisions in groups; keep those that are to be acted on, if they are few."""
         kept: list[planner.Decision] = []
         while group := list(islice(decisions, _CHUNK)):
             if len(kept) <= _MAX_KEPT:
@@ -329,7 +325,8 @@ class Baseline:
 
     def _decide_policy(self, snapshot: ListSnapshot, history: ChangeHistory | None) -> None:
         absence, absent_at = self._assess(snapshot, history)
-        if refused := self._pull.selection.refusals.count - snapshot.unread_parts:
+        refusals = self._pull.selection.refusals
+        if refused := refusals.count - len(refusals.unread):
             self._pull.warn_not_understood(refused)
         if snapshot.outdated_parts:
             self._pull.warn("old-part", pull_session.OLD_PART)
@@ -393,7 +390,6 @@ class Baseline:
         )
 
     def _copies(self) -> Iterator[Copy]:
-        """Return the copies; a requested baseline also checks that their files are in place."""
         options = self._pull.options
         if options.mode != "baseline":
             return self._pull.state.copies()

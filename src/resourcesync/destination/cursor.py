@@ -341,7 +341,6 @@ def reported_beside(cursor: Cursor, at: int | None, history: "ChangeHistory") ->
 
 
 def _has_fewer(cursor: Cursor, at: int | None, history: "ChangeHistory") -> bool:
-    """True if a list beside the same Resource List has fewer changes than were processed."""
     if at is None or at != cursor.resource_list_at:
         return False
     before = {done.from_: done.entries for done in cursor.processed if done.from_}

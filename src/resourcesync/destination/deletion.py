@@ -80,10 +80,16 @@ def delete_pending(
         _delete_all(equipment, pending_rows(), tally)
     if tally.held:
         by = "pull --prune" if pull.options.prune else "pull"
-        by = by if generation is None else "repair --delete"
-        SyncState(state).write(held_of=tally.held_of, stopped_command=by)
+        _hold(state, tally, by if generation is None else "repair --delete")
     elif generation is None and _is_hold_released(state):
         SyncState(state).write(held_of=0, held_gone=0)
+
+
+def _hold(state: SqliteMirrorState, tally: DeletionResult, by: str) -> None:
+    memory = SyncState(state)
+    others = memory.on_hold(state.pending_counts()) - tally.held
+    is_of_others = by.startswith("repair") and others > 0  # a repair releases only its own
+    memory.write(held_of=tally.held_of, stopped_command=None if is_of_others else by)
 
 
 def _complete_deletions_without_copy(state: SqliteMirrorState) -> None:
@@ -142,12 +148,12 @@ def _delete_group(
             continue
         removed.append(row.uri)
         if result:
-            name = row.uri, copy.path
-            trashed.append(TrashRow(result, *name, now, row.reason, digests=copy.digests))
+            trashed.append(TrashRow(result, row.uri, copy.path, now, row.reason, copy.digests))
     done = StateTransaction(removed=removed, completed=gone, trashed=trashed, now=now)
     notes = encode_notes(trashing=False)
     state.commit(structs.replace(done, suspect=kept, pending=failed, notes=notes))
     tally.deleted += len(removed)
+    tally.trashed += len(trashed)
     for (row, copy), result in zip(present, results, strict=True):
         if not isinstance(result, StorageError):
             fields = {"status": "ok", "action": "delete", "uri": row.loc, "path": copy.path}

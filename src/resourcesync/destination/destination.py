@@ -93,7 +93,7 @@ class Destination:
                     from resourcesync.destination import trash  # noqa: PLC0415 - most have none
 
                     purged = trash.purge_old_trash(equipment, options.trash)
-                    if not options.trash and purged > outcome.deletions.deleted:
+                    if not options.trash and purged > outcome.deletions.trashed:
                         text = f"trash = 0: all of the trash, also old files, is gone ({purged:,})"
                         fields = {"code": "trash-emptied", "message": text, "evidence": ()}
                         equipment.report("warning", fields)
@@ -304,7 +304,6 @@ class Destination:
         return (found.resource_list is not None and is_archive) or self._has_unlisted_copies(pull)
 
     def _has_unlisted_copies(self, pull: SyncSession) -> bool:
-        """True if copies wait that no list names: only a Resource List can withdraw that."""
         found = pull.found
         if pull.cursor.is_baseline_due or None in (found.resource_list, found.change_list):
             return False

@@ -33,6 +33,7 @@ from resourcesync.destination.pull_session import Next, SyncOutcome, SyncSession
 from resourcesync.destination.reports import Mode
 from resourcesync.destination.runs import RecordedPlan, delete_pending, fetch_planned
 from resourcesync.destination.sync_state import cursor_note, encode_notes, undone_tasks
+from resourcesync.destination.transfers.verification import inspected_copy
 from resourcesync.errors import DocumentError, SourceError
 from resourcesync.mirror_state.rows import Copy, Fixity, Pending, PendingTask, StateTransaction
 from resourcesync.model.timestamps import format_w3c, from_microseconds
@@ -130,7 +131,6 @@ class Incremental:
         return self._apply(history, held)
 
     def _follow_unproven(self, history: ChangeHistory, held: ExitStack) -> SyncOutcome | Next:
-        """Apply a list that may lack changes, unless a newer Resource List has them."""
         if self._check_for_newer_list():
             return Next.BASELINE
         if self._pull.found.resource_list is None:  # nothing will prove it: a later moment is open
@@ -266,14 +266,23 @@ class Incremental:
             if isinstance(row, Pending):
                 yield row.uri, row, self._decide_task(row)
             else:
-                copy = self._pull.state.copy(row.uri)
-                yield row.uri, None, planner.decide(copy, row, None, self._policy)
+                yield row.uri, None, planner.decide(self._copy(row.uri), row, None, self._policy)
+
+    def _copy(self, uri: str) -> Copy | None:
+        pull, copy = self._pull, self._pull.state.copy(uri)
+        if copy is None or not copy.is_suspect:
+            return copy
+        with pull.dependencies.copies.inspect() as look:
+            found = inspected_copy(copy, look)
+        if not (found.is_suspect or pull.options.dry_run):
+            pull.state.commit(StateTransaction(suspect=[found]))
+        return found
 
     def _decide_task(self, task: Pending) -> planner.Decision | None:
         if self._is_void(task):
             return None
         row = planner.listed_from_task(task) if task.task == PendingTask.FETCH else None
-        return planner.decide(self._pull.state.copy(task.uri), row, task, self._policy)
+        return planner.decide(self._copy(task.uri), row, task, self._policy)
 
     def _undecided(
         self, rows: Iterator[planner.ListedEntry]
@@ -284,7 +293,7 @@ class Incremental:
         damaged = {task.uri for task in self._pull.state.suspect_tasks()}
         orphans = (_UNLINKED._replace(uri=uri) for uri in self._found_orphans())
         tasks, kept = undone_tasks(self._pull.state), self._pull.state.pending(PendingTask.RETAIN)
-        unproven = (task for task in kept if not (task.reason or task.code))
+        unproven = (row for row in kept if row.uri in damaged or not (row.reason or row.code))
         merged: Iterator[planner.ListedEntry | Pending] = merge(
             rows, orphans, tasks, unproven, key=_by_uri
         )
@@ -293,7 +302,7 @@ class Incremental:
             if isinstance(first, Pending) and first.task == PendingTask.RETAIN:
                 is_unproven, is_damaged = not (first.reason or first.code), first.uri in damaged
                 is_shown = is_reviewed or is_damaged or not self._policy.retains(first.reason)
-                if is_unproven or not is_shown:
+                if (is_unproven and not is_damaged) or not is_shown:
                     self._retained_count += not is_damaged
                     continue
             yield first
@@ -348,7 +357,7 @@ class Incremental:
         pull = self._pull
         orphans, self._orphans = self._found_orphans(), lambda: iter(())
         while group := list(islice(orphans, _CHUNK)):
-            copies = [copy for uri in group if (copy := pull.state.copy(uri)) is not None]
+            copies = [copy for uri in group if (copy := self._copy(uri)) is not None]
             gone = sorted({*group} - {copy.uri for copy in copies})
             reason = listed_rows.UNLINKED_REASON
             decisions = (planner.decide_gone(copy, reason, self._policy) for copy in copies)
@@ -406,7 +415,6 @@ class Incremental:
 
 
 def _as_undated(row: planner.ListedEntry) -> planner.ListedEntry:
-    """Return a row of lists that may be an old copy: a deletion without a time is unsure."""
     is_unsure = row.change == ChangeKind.DELETED and row.lastmod is None
     return row._replace(undated=True) if is_unsure else row
 

@@ -205,7 +205,6 @@ class ListedRows(msgspec.Struct, frozen=True, kw_only=True):
     has_gap: bool = False
     absent_at: int = 0
     linked: ExternalSorter[ListedEntry] | None = None
-    unread_parts: int = 0
     was_read: bool = False
 
     def rows(self) -> Iterator[ListedEntry]:
@@ -225,7 +224,6 @@ def deduplicated_rows(sorters: Sequence[ExternalSorter[ListedEntry]]) -> Iterato
 
 
 def _with_age(row: ListedEntry) -> ListedEntry:
-    """Return a row; marked if only a change names it that is dated before the Resource List."""
     if row.is_older and not row.rivals and row.change in _PRESENT:
         return row._replace(change=UNLISTED, is_older=False)
     return row

@@ -245,7 +245,6 @@ def owner_of(state: SqliteMirrorState, path: str) -> str | None:
 
 
 def _key_of(mapping: NameMapping) -> PathKey | None:
-    """Return what tells the paths apart that a file system does; ``None`` if it tells all."""
     return None if mapping.profile is FileSystemProfile.POSIX else mapping.key
 
 

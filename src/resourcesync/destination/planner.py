@@ -431,6 +431,8 @@ def _decide_unlisted(copy: Copy, task: Pending | None, policy: DecisionPolicy) -
     from an earlier list does not: the list read now decides, or nothing does.
     """
     reason = _reason_of_absence(copy, task, policy)
+    if policy.absence is Absence.UNCHANGED and task is not None and task.code == FILTERED:
+        reason = OUT_OF_SCOPE
     if reason == SEEN_LATER and policy.asks_unlisted and not is_restored(copy):
         row = ListedEntry(copy.uri, copy.uri, copy.path, "", None, None, DISPUTED, undated=True)
         return _fetch((row, copy, True, copy.signature == MISSING))
@@ -600,6 +602,13 @@ def has_old_bytes(row: ListedEntry, copy: Copy | None, found: Sequence[Digest]) 
     if has_bytes(copy, format_digests(found)):
         return False
     return not agree(found, usable(parse_digests(row.contents[0][0])))
+
+
+def has_unlisted_bytes(row: ListedEntry, copy: Copy | None, digests: str) -> bool:
+    """True if bytes differ from a copy, and no list tells of them: a page may say "deleted"."""
+    if row.change != DISPUTED or row.hash or copy is None or copy.is_damaged:
+        return False
+    return copy.digests != digests
 
 
 def has_bytes(copy: Copy | None, digests: str) -> bool:

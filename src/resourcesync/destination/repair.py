@@ -19,7 +19,7 @@ from resourcesync.destination.pending_tasks import (
     failed_item,
 )
 from resourcesync.destination.pull_session import SyncOutcome, SyncSession
-from resourcesync.destination.reports import Failing, Mode, PlanSummary
+from resourcesync.destination.reports import Failing, Mode
 from resourcesync.destination.runs import RecordedPlan, delete_pending, fetch_planned
 from resourcesync.destination.transfers.verification import inspected_copy
 from resourcesync.merge_join import Created, Deleted, Updated, compare
@@ -62,7 +62,7 @@ class Repair:
             tasks = self._pull.state.pending(PendingTask.FETCH)
             wanted.update(task.uri for task in tasks if task.code in UNAVAILABLE_CODES)
         if was_in_sync and not wanted and not extra:
-            return SyncOutcome(mode=Mode.UNCHANGED, plan=PlanSummary(mode=Mode.UNCHANGED))
+            return self._unchanged()
         with ExitStack() as held:
             listed = Baseline(self._pull).read_listed_rows(held, deleting=bool(extra))
             self._policy = structs.replace(self._policy, absent_at=listed.absent_at)
@@ -70,6 +70,15 @@ class Repair:
             pulled = self._repair(listed, wanted, extra, inspector)
         is_all_read &= was_in_sync is not False or bool(wanted or extra)  # else as audited
         pulled.is_complete = pulled.is_complete and is_all_read
+        return pulled
+
+    def _unchanged(self) -> SyncOutcome:
+        with RecordedPlan(self._pull) as planned:
+            counts = planned.count((), Mode.UNCHANGED)
+            foreseen, plan = planned.report(counts), counts.plan
+        pulled = SyncOutcome(mode=plan.mode, plan=plan, deletions=foreseen)
+        if self._pull.options.dry_run:
+            self._foresee_undeleted(pulled)
         return pulled
 
     def _repair(
@@ -80,17 +89,17 @@ class Repair:
         self._discard_listed(extra, listed)
         with RecordedPlan(self._pull, is_audited=True) as planned:
             fetches = self._fetches(listed, wanted, inspector)
-            decisions: Iterator[planner.Decision] = chain(fetches, self._deletions(extra))
-            counts = planned.count(decisions, Mode.BASELINE)
+            counts = planned.count(chain(fetches, self._deletions(extra)), Mode.BASELINE)
             foreseen, plan = planned.report(counts), counts.plan
         pulled = SyncOutcome(
             mode=Mode.BASELINE,
             plan=plan,
             deletions=foreseen,
             refused_count=self._pull.selection.refusals.count,
-            unread_parts=listed.unread_parts,
+            unread_parts=len(self._pull.selection.refusals.unread),
         )
         if self._pull.options.dry_run:
+            pulled.retained_count = 0  # which stay shows the repair itself
             self._foresee_undeleted(pulled, extra)
             pulled.is_complete = self._is_in_sync(listed, wanted, extra)
             return pulled
@@ -113,17 +122,16 @@ class Repair:
         pulled.is_complete = pulled.is_complete and self._is_in_sync(listed)
         return pulled
 
-    def _foresee_undeleted(self, pulled: SyncOutcome, extra: set[str]) -> None:
-        pulled.retained_count, foreseen = 0, pulled.deletions  # which stay shows the repair itself
-        memory, tasks = self._pull.sync_state, self._pull.state.pending(PendingTask.DELETE)
-        foreseen.failures += [
-            Failing(uri=task.loc, code=LOCAL_CHANGE, reason=EDITED_REASON)
-            for task in tasks
-            if task.code == EDITED and task.uri not in extra
-        ]
-        held = memory.on_hold(self._pull.state.pending_counts())
-        if held and not extra:
-            foreseen.held, foreseen.held_of = held, memory.held_of or held
+    def _foresee_undeleted(self, pulled: SyncOutcome, extra: Collection[str] = ()) -> None:
+        foreseen, others = pulled.deletions, 0
+        for task in self._pull.state.pending(PendingTask.DELETE):
+            if task.uri not in extra:
+                others += not task.code
+                if task.code == EDITED:
+                    edited = Failing(uri=task.loc, code=LOCAL_CHANGE, reason=EDITED_REASON)
+                    foreseen.failures.append(edited)
+        if foreseen.held or self._pull.sync_state.held_of:
+            foreseen.held += others
 
     def _report_remaining(self, wanted: set[str]) -> None:
         for task in islice(self._pull.sync_state.failing_tasks(), _MAX_REPORTED):

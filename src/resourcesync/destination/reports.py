@@ -142,10 +142,12 @@ class DeletionResult(msgspec.Struct, kw_only=True):
     """Result of the deletions of a run.
 
     ``held`` are above the limit of a run; there were ``held_of`` copies when they were first held.
-    ``mended`` are the damaged copies beside the list that a dry run foresees to end.
+    The files of those that had one are ``trashed``. ``mended`` are the damaged copies beside the
+    list that a dry run foresees to end.
     """
 
     deleted: int = 0
+    trashed: int = 0
     held: int = 0
     held_of: int = 0
     mended: int = 0

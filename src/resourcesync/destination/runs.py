@@ -29,7 +29,7 @@ from resourcesync.destination.sync_state import SyncState
 from resourcesync.destination.transfers.verification import inspected_copy
 from resourcesync.discovery.known_addresses import present_uri
 from resourcesync.mirror_state.database import SqliteMirrorState
-from resourcesync.mirror_state.rows import ALTERED, Copy, Fixity, PendingCounts, PendingTask, RunRow
+from resourcesync.mirror_state.rows import Copy, Fixity, PendingCounts, PendingTask, RunRow
 from resourcesync.model.timestamps import to_microseconds
 
 
@@ -89,7 +89,6 @@ class MirrorRun:
         )
 
     def _certificate_note(self, *, is_complete: bool) -> int | None:
-        """A run that failed may not have connected, so that it does not know."""
         until = self._dependencies.certificate_until()
         known = SyncState(self._dependencies.state).certificate_until
         if until == known or (until is None and not is_complete):
@@ -170,9 +169,7 @@ def build_report(
     if not dry_run:
         held = memory.on_hold(counts) if pulled.are_deletions_done else 0
     edited = len(deletions.failures) if dry_run else None  # else as stored
-    reasons = _failed_reasons(memory, counts, edited)
-    reasons[DAMAGED] -= deletions.mended
-    reasons = +reasons
+    reasons = _failed_reasons(memory, counts, deletions.mended, edited)
     resources, failed, traffic = state.count(), reasons.total(), equipment.traffic()
     unfinished = memory.has_gap or tally.undecided or not pulled.is_complete
     listed = replace(count_listed(pulled, state, memory), **sync_state.listed_since(memory))
@@ -193,7 +190,7 @@ def build_report(
         failed=failed,
         reasons=dict(reasons),
         held=held,
-        held_of=deletions.held_of if held else 0,
+        held_of=(deletions.held_of or memory.held_of or 0) if held else 0,
         retained=_retained_counts(pulled, state, counts, memory, edited),
         fetched=_fetched_counts(pulled),
         evidence=memory.evidence(resources, tally.by_request),
@@ -226,15 +223,17 @@ def _list_faults(
     )
 
 
-def _failed_reasons(memory: SyncState, counts: PendingCounts, edited: int | None) -> Counter[str]:
-    reasons = Counter(DAMAGED for _ in memory.damaged_retained())
+def _failed_reasons(
+    memory: SyncState, counts: PendingCounts, mended: int, edited: int | None
+) -> Counter[str]:
+    reasons = Counter({DAMAGED: sum(1 for _ in memory.damaged_retained()) - mended})
     for (task, code), number in counts.rows.items():
         is_undeleted = task == PendingTask.DELETE and code != ""
         if is_undeleted or (task == PendingTask.FETCH and not memory.accepts(code)):
             reasons[LOCAL_CHANGE if code == EDITED else code] += number
     if edited is not None:
         reasons[LOCAL_CHANGE] = edited
-    return reasons
+    return +reasons
 
 
 def _fetched_counts(pulled: SyncOutcome) -> reports.FetchedCounts:
@@ -321,8 +320,9 @@ class RecordedPlan:
         damaged = {row.uri for row in self._pull.sync_state.damaged_retained()}
         with self._pull.dependencies.copies.inspect() as look:
             for decision in decisions:
-                if isinstance(decision, planner.Fetch | planner.Delete):
-                    self._mended += uri_of(decision) in damaged
+                if isinstance(decision, _KINDS) and uri_of(decision) in damaged:
+                    is_kept = isinstance(decision, planner.Retain) and decision.copy.is_damaged
+                    self._mended += not is_kept
                 if isinstance(decision, planner.Delete) and self._is_edited(decision.copy, look):
                     copy, reason = decision.copy, EDITED_REASON
                     found = ("delete", copy.uri, copy.path, LOCAL_CHANGE, reason)
@@ -339,7 +339,7 @@ class RecordedPlan:
         is_moved = known.is_unknown or known.is_marked_by_audit
         if is_moved or (is_kept and self._is_audited):
             return False
-        return inspected_copy(known, look).signature == ALTERED
+        return inspected_copy(known, look).signature == EDITED
 
     def _was_absent(self, uri: str) -> bool:
         task = self._pull.state.pending_of(uri)

@@ -7,7 +7,6 @@ from datetime import datetime
 from heapq import merge
 from itertools import islice
 from operator import attrgetter
-from posixpath import commonprefix
 from typing import Any, Final, Generic, TypeVar
 
 import msgspec
@@ -28,7 +27,7 @@ from resourcesync.discovery.known_addresses import (
     present_uri,
 )
 from resourcesync.discovery.sets import SourceLists
-from resourcesync.discovery.uris import is_same, origin, site_folder
+from resourcesync.discovery.uris import common_beginning, is_same, origin, site_folder
 from resourcesync.mirror_state import rows
 from resourcesync.mirror_state.database import SqliteMirrorState
 from resourcesync.model.timestamps import SECOND, ClockMicroseconds, Microseconds, from_microseconds
@@ -581,7 +580,7 @@ def absent_folder(state: SqliteMirrorState) -> str:
     first = last = next(lacking, "")
     for uri in lacking:
         first, last = min(first, uri), max(last, uri)
-    return commonprefix([first, last]).rpartition("/")[0] + "/"
+    return common_beginning(first, last).rpartition("/")[0] + "/"
 
 
 def read_failed(row: rows.RunRow | None) -> reports.FailedRun | None:

@@ -137,7 +137,6 @@ class Trash(msgspec.Struct, kw_only=True):
             self._fail(row, *_GONE)
 
     def _obstacle(self, row: TrashRow, *, is_same: bool) -> tuple[str, str] | None:
-        """Return what is in the way; not what a restoring that was killed put there."""
         known, is_there = self.state.copy(row.uri), self.copies.signature(row.path) is not None
         if known is None:
             is_free = not is_there or (is_same and owner_of(self.state, row.path) is None)

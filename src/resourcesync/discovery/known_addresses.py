@@ -5,10 +5,15 @@ A mirror knows its resources by their first addresses, so that all files stay in
 
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
-from posixpath import commonprefix
 from urllib.parse import urlsplit
 
-from resourcesync.discovery.uris import host_twin, normalise, origin, tls_counterpart
+from resourcesync.discovery.uris import (
+    common_beginning,
+    host_twin,
+    normalise,
+    origin,
+    tls_counterpart,
+)
 from resourcesync.errors import OutOfScopeError
 
 MovedBases = Sequence[tuple[str, str]]
@@ -43,7 +48,7 @@ def known_uri(uri: str, moved: MovedBases) -> str:
 def moved_folders(then: str, now: str) -> tuple[str, str]:
     """Return the folders below which two documents have the same path; empty if there are none."""
     paths = urlsplit(then).path, urlsplit(now).path
-    end = commonprefix([path[::-1] for path in paths])
+    end = common_beginning(*(path[::-1] for path in paths))
     same = len(end[: end.rfind("/") + 1])
     old, new = (
         f"{origin(uri)}{path[:-same]}/" for uri, path in zip((then, now), paths, strict=True)
@@ -112,7 +117,6 @@ class KnownAddresses:
                     self._accept_tls_twin(here)
 
     def _accept_tls_twin(self, here: str) -> None:
-        """Take what is listed with the other scheme for what the Source lists with its own."""
         there = tls_counterpart(here)
         if not there or there in self.origins or f"{there}/" in self._homes:
             return

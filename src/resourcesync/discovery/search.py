@@ -187,10 +187,7 @@ class Search(Generic[T]):
         return any(uri == tried.uri for tried in self._tried)
 
     def _probe(self, uri: str, hops: int = 0, *, is_own: bool = False) -> T | None:
-        """Follow one address; ``None`` when there is nothing to follow.
-
-        ``is_own``: it is the address that was given, or its page leads there.
-        """
+        """Follow one address; ``None`` when there is nothing to follow."""
         fetched = None if self._was_tried(uri) else self._get(uri)
         if fetched is None:
             return None
@@ -226,7 +223,6 @@ class Search(Generic[T]):
         return None
 
     def _land(self, uri: str) -> None:
-        """Note where the address that was given leads by a redirect: its folder counts, too."""
         folder, home = uris.folder_of(uri), self._folders[0]
         if not urlsplit(home).path.startswith(urlsplit(folder).path):
             self._folders.append(folder)
@@ -279,11 +275,7 @@ class Search(Generic[T]):
         return roads
 
     def _allowed_of(self, targets: Iterable[str], homes: Iterable[str]) -> tuple[str, ...]:
-        """Return the targets that a page or ``robots.txt`` may lead to; note the others.
-
-        The fields of an answer are its server's own; a page or a ``robots.txt`` may be somebody
-        else's on the same host.
-        """
+        """Return the targets that a page or ``robots.txt`` may lead to; note the others."""
         homes = (*homes, *self._allowed)
         for target in targets:
             if not uris.is_at_home(target, homes):
@@ -365,7 +357,6 @@ class Search(Generic[T]):
             )
 
     def _whole_site(self, uri: str) -> errors.SourceNotFoundError:
-        """Return the error for an address whose only list is of more than its folder."""
         home = self._folders[0]
         is_of_host = uri.endswith((_ROBOTS_NAME, WELL_KNOWN_PATH))
         site = errors.quoted(urljoin(uri, "/" if is_of_host else "."), "https://HOST/")
@@ -469,7 +460,6 @@ def _is_absence(error: errors.ResourceSyncError) -> bool:
 
 
 def _is_faulty(error: errors.ResourceSyncError | None) -> bool:
-    """True if one address cannot be looked at, which says nothing of the others."""
     if not isinstance(error, errors.SourceError):
         return False
     return error.status in _FAULTY or error.code == "robots"

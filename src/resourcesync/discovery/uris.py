@@ -11,6 +11,7 @@ import re
 from collections.abc import Iterable
 from functools import lru_cache
 from ipaddress import AddressValueError, IPv4Address, IPv6Address
+from itertools import takewhile
 from posixpath import splitext
 from typing import Final
 from urllib.parse import quote, urljoin, urlsplit
@@ -163,6 +164,12 @@ def site_folder(uri: str) -> str:
     parts = urlsplit(uri)
     is_file = is_document(uri) or has_ending(parts.path.rpartition("/")[2])
     return "" if is_file or parts.query else folder_of(uri)
+
+
+def common_beginning(one: str, other: str) -> str:
+    """Return the text with which two texts begin."""
+    same = takewhile(lambda pair: pair[0] == pair[1], zip(one, other, strict=False))
+    return "".join(first for first, _ in same)
 
 
 def folders_above(folder: str) -> list[str]:

@@ -303,7 +303,6 @@ def _present(column: Sequence[Any]) -> Sequence[Any] | None:
 
 
 def _read_addresses(columns: dict[str, Sequence[Any]], text: str) -> bool:
-    """Replace the references in columns, and links by their attributes; False if one is broken."""
     if "&" in text:
         for field in columns.keys() & {"uris", "paths"}:
             columns[field] = [value and _unescaped(value) for value in columns[field]]

@@ -73,7 +73,6 @@ def _open_scanner(
 def _actual_header(
     header: Header, assembler: EntryAssembler, scanner: EntryScanner, rest: Iterator[bytes]
 ) -> Header:
-    """Return the header of what a list is by its first entries; such lists are met in the wild."""
     while not assembler.items and not scanner.closed:
         block = next(rest, None)
         if block is None:

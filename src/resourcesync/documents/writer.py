@@ -99,7 +99,6 @@ def _are_usual(resources: Sequence[Resource], header: Header) -> bool:
 
 
 def _are_placed(paths: Sequence[str], header: Header) -> bool:
-    """True if there is no path, or in a manifest a path with a slash for each entry."""
     if not _is_manifest(header.capability):
         return not any(paths)
     return bool(paths) and all([path[:1] == "/" for path in paths])  # noqa: C419 - faster

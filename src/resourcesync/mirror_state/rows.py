@@ -147,7 +147,7 @@ MISSING: Final = "missing"
 """The same, of a copy without a file."""
 
 EDITED: Final = "edited"
-"""The same as altered, but only a deletion found it: no deletion moves the file."""
+"""The same as altered, but no audit found it: no deletion moves the file."""
 
 
 class Copy(NamedTuple):

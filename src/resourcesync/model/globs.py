@@ -92,11 +92,7 @@ def normal_glob(text: str) -> str:
 
 
 def _path_expression(segments: list[str]) -> str:
-    """Return the expression for a path; each segment includes the slash before it.
-
-    The text between two ``**`` is matched at its first occurrence only: no later one could allow
-    more. Only the text after the last ``**`` must be tried at each segment.
-    """
+    """Return the expression for a path; each segment includes the slash before it."""
     groups: list[list[str]] = [[]]
     for segment in segments:
         if segment == _ANY_FOLDERS:

@@ -94,11 +94,7 @@ class MementoApplication:
         return self._content(request, version.sha256, self._memento_headers(version))
 
     def _own_path(self, path: bytes, query: bytes) -> bytes:
-        """Return a path with the whole address of a resource of ours reduced to its path.
-
-        Scheme and usual port do not count: aggregators change them. Some proxies make one slash of
-        two, and some clients encode the whole address as one segment.
-        """
+        """Return a path with the whole address of a resource of ours reduced to its path."""
         encoded = _ENCODED_ADDRESS.fullmatch(path)
         if encoded is not None:
             path = encoded[1] + unquote_to_bytes(encoded[2])

@@ -97,7 +97,6 @@ class DocumentWalk(msgspec.Struct, kw_only=True):
         return found
 
     def _has_all_changes(self, archive: DocumentSummary) -> bool:
-        """True if the set of an archive offers no Change List beside it."""
         above = self.known().get(archive.link("up") or "")
         offered = [] if above is None else [target.capability for target in above.targets]
         return bool(offered) and Capability.CHANGE_LIST not in offered

@@ -10,6 +10,7 @@ from urllib.parse import urlsplit
 from resourcesync.model.timestamps import known_microseconds
 from resourcesync.model.vocabulary import WELL_KNOWN_PATH, Capability
 from resourcesync.validator._examined_document import capability_of
+from resourcesync.validator.crawl import join_reference
 from resourcesync.validator.marks import count_missing, count_repeated
 from resourcesync.validator.rule import RuleFinding
 from resourcesync.validator.summaries import DocumentSummary, ListedTarget, at_root, at_target
@@ -252,7 +253,7 @@ def _judge_source(documents: Sequence[DocumentSummary]) -> Iterator[RuleFinding]
         yield at_root("SD08", f"it is served at {descriptions[0].uri}", descriptions[0])
     yield from _ungrouped(descriptions, "SD10")
     archives = [one for one in documents if one.capability is Capability.CHANGE_LIST_ARCHIVE]
-    archived = {target.uri for archive in archives for target in archive.targets}
+    archived = _listed_by(archives)
     lists = [one for one in documents if one.capability is Capability.CHANGE_LIST]
     for capability_list in documents:
         if capability_list.capability is Capability.CAPABILITY_LIST:
@@ -260,9 +261,13 @@ def _judge_source(documents: Sequence[DocumentSummary]) -> Iterator[RuleFinding]
             yield from _ungrouped([one for one in below if one.uri not in archived], "CI09")
 
 
+def _listed_by(documents: Sequence[DocumentSummary]) -> set[str]:
+    return {join_reference(each.uri, target.uri) for each in documents for target in each.targets}
+
+
 def _ungrouped(documents: Sequence[DocumentSummary], rule: str) -> Iterator[RuleFinding]:
     indexes = [document for document in documents if document.is_index]
-    listed = {target.uri for index in indexes for target in index.targets}
+    listed = _listed_by(indexes)
     alone = [
         document for document in documents if not document.is_index and document.uri not in listed
     ]

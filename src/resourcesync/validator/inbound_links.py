@@ -148,7 +148,6 @@ class InboundLinks:
             return examination.summary if examination.summary.label else None
 
     def _listed_in_set(self, page: str, target: DocumentSummary) -> bool:
-        """True unless all lists of a Capability List's set were read in full, without a page."""
         if target.uri not in self._sets:
             lists = self._lists_of(target) or []
             has_list = any(summary.capability is Capability.RESOURCE_LIST for summary in lists)

@@ -48,7 +48,6 @@ class PublishedIndex:
             )
 
     def told(self, account: IndexAccount, position: str) -> tuple[list[Change], str]:
-        """Return what is new in the log, and the position after it."""
         found: list[Change] = []
         for told in account.changes(position, 0):
             found += told.changes

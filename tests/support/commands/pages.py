@@ -19,7 +19,6 @@ class TypedPage:
         self.secrets: dict[str, str] = {}
 
     def blocks(self, language: str) -> list[str]:
-        """Return the blocks of a language, with what stands for what."""
         pattern = rf"^ *```{language}\n(.*?)^ *```"
         return [
             self.here(dedent(block))

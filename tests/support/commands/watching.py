@@ -91,7 +91,6 @@ class Watching(AdminPages):
             pass
 
     def status(self) -> Ran:
-        """Run ``status --check`` beside it, between two pulls."""
         while True:
             ran = resourcesync("status", "museum", "--check", cwd=self._home)
             if "museum  syncing" not in ran.stdout:

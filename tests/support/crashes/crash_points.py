@@ -55,7 +55,6 @@ class Failing:
         self.hits = 0
 
     def arm(self, root: Path, fault: Fault) -> None:
-        """From now on, let it fail there."""
         self._library.arm(
             str(root).encode(),
             ctypes.c_long(fault.nth),

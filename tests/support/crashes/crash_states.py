@@ -293,7 +293,6 @@ def _number(lost: Lost, folder: Folder) -> int:
 
 
 def _choices(node: Node) -> list[Kept | int]:
-    """Return what may be kept of something loose, nothing first."""
     return [*node.choices()] if isinstance(node, File) else [*range(len(node.loose))]
 
 

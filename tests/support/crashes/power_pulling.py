@@ -128,7 +128,6 @@ class Pulling:
             yield "the next pull left temporary files"
 
     def end(self) -> object:
-        """Return what the next run led to, that was looked at last."""
         return None
 
     def wrong_for_readers(self, end: object) -> Iterator[str]:

@@ -35,5 +35,4 @@ def signature(found: str, numbers: Numbers) -> str:
 
 
 def both(now: Numbers, before: Numbers) -> Numbers:
-    """Return the numbers before the first of two power cuts."""
     return {number: before.get(known, known) for number, known in now.items()}

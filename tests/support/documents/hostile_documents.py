@@ -62,7 +62,6 @@ def attributes() -> Iterator[bytes]:
 
 
 def spaces() -> Iterator[bytes]:
-    """110 MiB of blanks, packed."""
     packer = zlib.compressobj(9, wbits=31)
     yield packer.compress(HEAD)
     for _ in range(110):

@@ -148,6 +148,5 @@ def assert_safe(path: str) -> None:
 
 
 def ancestors(path: str) -> Iterator[str]:
-    """The folders that a place is in, outermost first."""
     for found in re.finditer("/", path):
         yield path[: found.start()]

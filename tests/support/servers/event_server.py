@@ -84,8 +84,6 @@ class EventServer:
             self._changed.notify_all()
 
     def tell_next(self, data: bytes) -> None:
-        """Add an event once the next one who comes listens."""
-
         def wait() -> None:
             with self._changed:
                 self._changed.wait_for(lambda: self._listening > before, 15)

@@ -98,7 +98,6 @@ class ForeignSource(LooseSource):
 
     @property
     def open_entries(self) -> list[str]:
-        """The entries of the list that further changes are added to."""
         return self.lists.open_list.entries if self.lists.lists else []
 
     def listed(self, seconds: float, *, begin_again: bool = False, snapshot: bool = False) -> None:

@@ -93,7 +93,6 @@ def _live(limits: PageLimits) -> Source:
 
 @cache
 def small_site() -> Site:
-    """One Resource List and one open Change List."""
     return site_of(_live(PageLimits()))
 
 

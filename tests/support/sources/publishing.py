@@ -330,7 +330,6 @@ def header_of(source: Source, name: str) -> Header:
 
 
 def split_source() -> Source:
-    """A Source with parts, a closed Change List and an open one."""
     source = Source(limits=SMALL)
     source.put(*"abcdefg")
     source.publish()

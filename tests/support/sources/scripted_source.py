@@ -37,7 +37,6 @@ def serve(body: bytes, tag: str = "") -> Callable[[Asked], list[Step]]:
 
 
 def cut_at(at: int, body: bytes, tag: str, end: str) -> list[Step]:
-    """Begin to serve a body and break off."""
     (whole,) = answer("200 OK", body, ETag=tag)
     assert isinstance(whole, bytes)
     return [whole[: len(whole) - len(body) + at], 0.05, end]

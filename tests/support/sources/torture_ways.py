@@ -43,7 +43,6 @@ def fresh_only(asked: Asked) -> list[Step]:
 
 
 def drip(asked: Asked) -> Iterator[Step]:
-    """Serve a byte now and then, for ever."""
     yield head("Content-Length: 100000")
     while True:
         yield b"x"
@@ -56,7 +55,6 @@ def hang_in_body(asked: Asked) -> Iterator[Step]:
 
 
 def endless(asked: Asked) -> Iterator[Step]:
-    """Serve chunks without end."""
     yield head("Transfer-Encoding: chunked")
     until = time.monotonic() + 30
     while time.monotonic() < until:

@@ -117,7 +117,6 @@ class DailySource:
         return self._written[name]
 
     def asked_files(self, asked: list[str]) -> list[str]:
-        """Return those of some requests that were for files, sorted."""
         return sorted(name for name in asked if name not in self._written)
 
     def serve(self, request: FetchRequest) -> Answer | Exception:

@@ -96,7 +96,6 @@ class FolderHome:
             }
 
     def files_on_disk(self) -> dict[str, bytes]:
-        """Return the mirror's files by path, its own folder left out."""
         root, found = str(self.folder), {}
         for above, folders, names in os.walk(root):
             if OWN_FOLDER in folders:

@@ -144,7 +144,6 @@ class LooseLists:
 
     @property
     def open_list(self) -> ListedChanges:
-        """The list that further changes are added to."""
         return self.lists[-1]
 
     def snapshot(self, now: int) -> None:

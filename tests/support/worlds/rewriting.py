@@ -18,7 +18,6 @@ _HOT = [f"hot/{number}.html" for number in range(17)]
 
 
 def merged(body: bytes) -> bytes:
-    """A Change List with the last change of each resource only."""
     text = body.decode()
     last = {_LOC.findall(url)[0]: url for url in _URL.findall(text)}
     start, end = text.index("<url>"), text.rindex("</url>") + len("</url>")

@@ -20,7 +20,6 @@ def entry(name: str, text: str, lastmod: str, values: str = "") -> str:
 
 
 def updated(name: str, text: str, at: str, lastmod: str = "") -> str:
-    """Return a change; without ``lastmod`` its time is that of the resource."""
     return entry(name, text, lastmod or at, f' change="updated" datetime="{at}"')
 
 
@@ -37,7 +36,6 @@ class TimedSource:
         self.offer(*capabilities or ("resourcelist", "changelist"))
 
     def offer(self, *capabilities: str) -> None:
-        """Write the Capability List; a document has the name of its capability."""
         pointers = (
             f'<url><loc>{BASE}{name}.xml</loc><rs:md capability="{name}"/></url>'
             for name in capabilities
@@ -51,7 +49,6 @@ class TimedSource:
         self._write("resourcelist", "resourcelist", f' at="{at}"', "".join(entries))
 
     def change_list(self, *changes: str, interval: str, name: str = "changelist") -> None:
-        """Write a Change List; ``interval`` is ``from`` or ``from until``."""
         self._write(name, "changelist", _interval(interval), "".join(changes))
 
     def change_index(self, **intervals: str) -> None:

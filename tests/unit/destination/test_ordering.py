@@ -63,7 +63,6 @@ def spool_on(disk: Disk, run_length: int = 4) -> ExternalSorter[Pair]:
 
 
 def shuffled(count: int) -> list[Pair]:
-    """Pairs in no order, with keys that repeat."""
     return [(f"{number * 7919 % 1009:04d}", number) for number in range(count)]
 
 
@@ -191,7 +190,6 @@ def pairs(count: int) -> Iterator[Pair]:
 
 
 def peak(count: int) -> int:
-    """The most bytes of memory that putting so many pairs in order takes."""
     spool: ExternalSorter[Pair] = ExternalSorter(
         key=itemgetter(0), dump=dump, load=load, spill=tempfile.TemporaryFile, run_length=2_000
     )

@@ -106,7 +106,6 @@ def test_a_negative_size_and_a_time_without_a_zone_are_refused() -> None:
 
 
 def fits(glob: str, rest: str) -> bool:
-    """Whether a URI with this path and query is selected by one ``--include``."""
     scope = Scope(origins=ORIGINS, include=(glob,))
     return scope.judge(Resource(uri=HOME + rest)) is FilterVerdict.SELECTED
 

@@ -364,7 +364,6 @@ N = "2013-01-03T09:00:00Z"
 
 
 def root(header: Header, dialect: Dialect) -> str:
-    """Return the lines of the root after its start tag, without line feeds."""
     return "".join(opening(header, dialect).decode().split("\n")[2:])
 
 

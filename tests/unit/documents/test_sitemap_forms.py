@@ -34,7 +34,6 @@ def error_of(data: bytes, limits: Limits | None = None) -> DocumentError:
 
 
 def rows() -> Iterator[tuple[str, set[str], set[str]]]:
-    """Yield the forms that the page names, with their codes and rules."""
     table = PAGE.read_text("utf-8").partition("## Forms")[2].partition("\n## ")[0]
     for found in ROW.finditer(table):
         if not found["name"].startswith(("Form", "-")):

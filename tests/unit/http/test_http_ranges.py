@@ -30,14 +30,12 @@ TAG: dict[str, Any] = {"ETag": '"v1"'}
 
 
 def cut(at: int, body: bytes = BODY, how: str = CLOSE, **fields: str) -> list[Step]:
-    """Begin a whole answer and break off after ``at`` bytes of the body."""
     (whole,) = answer(body=body, **fields)
     assert isinstance(whole, bytes)
     return [whole[: len(whole) - len(body) + at], 0.02, how]
 
 
 def rest(at: int, body: bytes = BODY, *, said: str | None = None, **fields: str) -> list[Step]:
-    """Answer with what comes after ``at`` bytes."""
     said = said or f"bytes {at}-{len(body) - 1}/{len(body)}"
     return answer("206 Partial Content", body[at:], Content_Range=said, **fields)
 

@@ -12,7 +12,6 @@ from tests.support.servers.fetching import failure, fetch_one, quick_fetcher
 
 
 def socks(reply: int, seen: list[bytes]) -> Iterator[str]:
-    """Serve one SOCKS 5 connection that ends with a reply (RFC 1928 section 6)."""
     with create_server(("127.0.0.1", 0)) as listener:
         listener.settimeout(5)
 

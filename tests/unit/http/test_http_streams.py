@@ -20,7 +20,6 @@ def server() -> Iterator[EventServer]:
 
 
 def until(stream: Generator[bytes, None, FetchResponse], wanted: bytes) -> bytes:
-    """Return what came up to something; it must come soon."""
     came, began = b"", time.monotonic()
     while wanted not in came:
         came += next(stream)
@@ -29,7 +28,6 @@ def until(stream: Generator[bytes, None, FetchResponse], wanted: bytes) -> bytes
 
 
 def _rest(stream: Generator[bytes, None, FetchResponse], came: bytearray) -> FetchResponse:
-    """Take what is left of a stream; return the answer that it ends with."""
     while True:
         try:
             came += next(stream)

@@ -28,7 +28,6 @@ from tests.support.documents.packages import MANIFEST_OF_A, RESOURCES, A, Forged
 
 @contextmanager
 def at_most(kib: int) -> Iterator[None]:
-    """Fail if the block needs more memory."""
     tracemalloc.start()
     yield
     _, peak = tracemalloc.get_traced_memory()
@@ -49,7 +48,6 @@ def read(path: Path) -> tuple[str, int]:
 
 
 def ratio() -> bytes:
-    """200 MiB of zeros, deflated to some 200 kB."""
     deflater = zlib.compressobj(6, zlib.DEFLATED, -15)
     packed = b"".join(deflater.compress(bytes(2**20)) for _ in range(200)) + deflater.flush()
     told = {"size": 200 * 2**20}
@@ -57,7 +55,6 @@ def ratio() -> bytes:
 
 
 def overlap() -> bytes:
-    """1,000 records of one member of 1 MiB."""
     at = len(forge(MANIFEST_OF_A)) - END.size - 46 - len(MANIFEST_OF_A.name)
     packed = zlib.compress(bytes(2**20), 9, -15)
     told = {"offset": at, "size": 2**20}
@@ -66,7 +63,6 @@ def overlap() -> bytes:
 
 
 def counts() -> bytes:
-    """A directory of 2^62 records."""
     data = sound(A)[: -END.size]
     return (
         data
@@ -77,12 +73,10 @@ def counts() -> bytes:
 
 
 def names() -> bytes:
-    """Thousands of long names of many folders each."""
     return sound(A, more=[Forged(b"b/" * 1990 + b"%05d" % i) for i in range(5000)])
 
 
 def tar() -> bytes:
-    """A compressed tar whose first member says that it is huge, and is."""
     header = bytearray(512)
     header[:1], header[124:135], header[156:157] = b"a", b"07777777777", b"0"
     header[148:156] = b"%06o\0 " % (sum(header) + 8 * 0x20)

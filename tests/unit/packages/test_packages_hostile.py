@@ -63,7 +63,6 @@ def test_a_symbolic_link_is_refused_and_the_rest_is_read() -> None:
 
 
 def ghost(name: bytes, at: int, data: bytes, method: int) -> Forged:
-    """A record for a member that stands at an offset already."""
     return Forged(name, data, method, central={"offset": at}, is_ghost=True)
 
 
@@ -107,7 +106,6 @@ def test_a_size_that_is_not_the_size_of_the_data_is_told(size: int) -> None:
 
 
 def _without_end(data: bytes) -> bytes:
-    """Return deflated data that is all there, and yet goes on."""
     deflater = zlib.compressobj(9, zlib.DEFLATED, -15)
     return deflater.compress(data) + deflater.flush(zlib.Z_SYNC_FLUSH)
 

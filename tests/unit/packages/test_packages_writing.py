@@ -28,7 +28,6 @@ PAIR = [resource("http://h/1", ONE, "/a/1.txt"), resource("http://h/2", TWO, "/2
 
 
 def held(**data: bytes) -> Callable[[Resource | Link], Iterable[bytes]]:
-    """Contents by the last letters of their paths."""
     return lambda item: [data[item.path.rpartition("/")[2].partition(".")[0]]]
 
 

@@ -31,7 +31,6 @@ def source() -> DumpedSource:
 
 
 def contents(source: DumpedSource) -> dict[str, bytes]:
-    """What the packages of the Resource Dump hold together; each URI once."""
     held = [(entry.uri, data) for _, entry, data in source.members()]
     assert len(dict(held)) == len(held)
     return dict(held)

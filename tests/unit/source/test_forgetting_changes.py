@@ -154,7 +154,6 @@ def test_every_list_that_is_lost_is_written_again_as_it_was(
 
 
 def change_lists(source: Source) -> dict[str, list[object]]:
-    """What the Change Lists say that are listed, but for their indexes."""
     found: dict[str, list[object]] = {}
     for name in source.documents.names():
         if naming.change_list_number(name) or "changelist_" in name:

@@ -192,7 +192,6 @@ def change(kind: str, name: str, version: int = 1) -> Change:
 
 
 def log(catalogue: SourceCatalogue) -> list[tuple[str, str]]:
-    """Kind and name of each change; their times rise."""
     found = [change for _, change in catalogue.changes()]
     times = [change.time for change in found if change.time is not None]
     assert len(times) == len(found)

@@ -119,7 +119,6 @@ def test_what_vanishes_during_the_scan_is_simply_gone(tmp_path: Path) -> None:
 
 
 def seen(path: Path, *, age: timedelta, modified: int = 1_700_000_000_123_456_789) -> str:
-    """The fingerprint of a file that is looked at when it has this age."""
     os.utime(path, ns=(modified, modified))
     now = datetime.fromtimestamp(modified // 1_000_000_000, UTC)
     now += timedelta(microseconds=modified % 1_000_000_000 // 1_000)

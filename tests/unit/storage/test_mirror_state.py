@@ -226,7 +226,6 @@ def made(uri: str, content: str, installed: int = 5) -> Copy:
 
 
 def put(state: SqliteMirrorState, new: Copy, before: Copy | None) -> None:
-    """Install a copy in the two steps of a transfer."""
     state.commit(StateTransaction(suspect=[as_unknown(before or new._replace(signature=""))]))
     state.commit(StateTransaction(installed=[new]))
 

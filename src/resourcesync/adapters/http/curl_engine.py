@@ -194,7 +194,6 @@ class CurlEngine:
     def _open_socket(
         self, transfer: HttpTransfer, _purpose: int, address: _SocketAddress
     ) -> socket.socket | int:
-        """Create the socket that libcurl then connects, unless policy forbids the address."""
         try:
             host = address.addr[0]
             is_free = transfer.private or transfer.proxy  # a proxy has a policy of its own

@@ -176,7 +176,6 @@ class _Tree(NamedTuple):
             return dump_publisher.dump(asked, source, contents, self._second_process(asked))
 
     def _second_process(self, asked: "DumpRequest") -> "SecondProcess | None":
-        """Return what packs beside this process; only files into files, which survive a fork."""
         from resourcesync.adapters import second_process  # noqa: PLC0415 - for dumps only
 
         documents = self.source.documents

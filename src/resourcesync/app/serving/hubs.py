@@ -105,7 +105,6 @@ def read_key(folder: Path, *, makes: bool = False) -> bytes:
 
 
 def _make_key(path: Path) -> None:
-    """Put a whole key in place at once; the first of two keys stays."""
     draft = path.with_name(f".{path.name}-{secrets.token_hex(8)}")
     descriptor = open_path(draft, NEW)
     try:

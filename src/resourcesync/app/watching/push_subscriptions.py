@@ -225,10 +225,7 @@ class PushSubscriptions:
 
 @final
 class _HubMessenger:
-    """Sends messages to hubs as the mirrors that they are for send requests.
-
-    No connection stays open: a file of authorities that was replaced counts from the next tick.
-    """
+    """Sends messages to hubs as the mirrors that they are for send requests."""
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock

@@ -148,7 +148,6 @@ def _limits(mirrors: MirrorConfiguration, sources: ConfiguredSources) -> Iterato
 
 
 def _each(seconds: float) -> str:
-    """Return about so many seconds, less than a day, as the times of a crontab."""
     minutes = max(round(seconds / 60), 1)
     return f"*/{minutes} * * * *" if minutes < _HOUR else f"17 */{minutes // _HOUR} * * *"
 

@@ -63,6 +63,6 @@ def _repair(argument: MirrorArgument, values: Mapping[str, Any], screen: Screen)
         known, deleting=values["delete"], dry_run=values["dry_run"], on_event=report
     )
     by = "repair --delete"
-    if not values["delete"] and found.held:  # an earlier run held them
+    if found.held and not (found.dry_run and plan.get("held") == found.held):
         by = app.mirror_home.read_status(folder).stopped_command
     return conclude(found, argument.named, first=False, plan=plan, place=str(folder), by=by)

@@ -87,7 +87,6 @@ def _not_in_sync(report: AuditReport, mirror: Path) -> Iterator[TextLine]:
 
 
 def _remarks(report: AuditReport, mirror: Path) -> Iterator[TextLine]:
-    """Yield what is no fault: what the Source does not deliver, retained and foreign files."""
     counts = {
         "listed but absent at the Source (404, 410)": report.absent,
         "skipped (robots.txt, or a redirect to another site)": report.skipped,
@@ -121,21 +120,19 @@ def _cost(report: AuditReport) -> str:
 
 
 def _next_command(report: AuditReport, mirror: Path) -> str:
-    """Return the command that helps most; a repair needs copies that are missing or different."""
-    is_complete = report.present == report.accurate == report.listed
-    if is_complete and (step := _step_for_extra(report, mirror)):
+    is_sound = report.accurate + report.unchecked + report.originals == report.listed
+    if is_sound and (step := _step_for_extra(report, mirror)):
         return step
     ask = "ask the Source to correct its list, or "
     accept = f"{ask}accept that: resourcesync pull {mirror} --accept-missing"
-    if is_complete and report.lacks_pages and not report.has_gap:  # no pull helps
+    if is_sound and report.lacks_pages and not report.has_gap:  # no pull helps
         return accept if report.present else f"{ask}to serve them to programs"
-    without_fault = report.accurate + report.unchecked + report.originals == report.listed
+    without_fault = is_sound and not (report.extra or report.refused)
     if report.originals and without_fault:
         return "ask the Source to copy these originals again: it lists what the mirror has"
     if report.unchecked and without_fault and not report.doubted:
         return accept if report.unserved else "run it again, when they can be checked"
-    is_unreadable = bool(report.unchecked and without_fault)  # such a file is fetched again
-    if report.is_begun or report.has_gap or not report.present or is_complete or is_unreadable:
+    if report.is_begun or report.has_gap or not report.present or is_sound:
         return f"resourcesync pull {mirror}"
     return f"resourcesync repair {mirror} --from-audit {report.audit}"
 

@@ -66,8 +66,8 @@ def _warnings(done: "PublicationResult") -> Iterator[Mapping[str, object]]:
     yield from _changed_settings(done)
     scan = done.scan
     if scan.touched > max(9, scan.files // 2) and not done.documents_written:
-        message = f"{formatting.counted(scan.touched, 'file')} replaced by the same bytes"
-        hint = "if they are from a backup, mirrors know more: publish with --rebase"
+        message = f"{formatting.counted(scan.touched, 'file')} touched, same bytes"
+        hint = "if they were restored from a backup, mirrors know more: publish with --rebase"
         yield {"code": "restored", "message": message, "hint": hint}
     for left in scan.left:
         yield {"code": left.code, "message": left.reason, "hint": left.hint}

@@ -456,12 +456,18 @@ def _not_in_sync(report: RunReport, folder: str, code: ExitCode) -> list[TextLin
     others = counts["other_failed"] - sum(counts[code] for code in _NO_RERUN)
     is_known = bool(report.failed - others or listed.refused or faults.undecided or retained.open)
     is_known = is_known or bool(faults.gap or faults.skew_seconds or faults.absent_below)
-    due = [failing.due for failing in report.failures]
-    when: dict[str, object] = {}
-    if others > 0 or not is_known:  # then a rerun helps, unless all of them rest
-        when = {"tried_after": min(filter(None, due))} if due and all(due) else {"again": True}
+    # A rerun helps the others, unless all of them rest.
+    when = _tried_again(report) if others > 0 or not is_known else {}
     steps = _next_steps(report, folder, more=counts | when)
     return [TextLine(text, "Not in sync", QUIET), *steps]
+
+
+def _tried_again(report: RunReport) -> dict[str, object]:
+    settled = {*_NO_RERUN, "local-change", "contradicting"}
+    if report.reasons.get("damaged", 0) == report.retained.damaged:  # none of them is listed
+        settled.add("damaged")
+    due = [failing.due for failing in report.failures if failing.code not in settled]
+    return {"tried_after": min(filter(None, due))} if due and all(due) else {"again": True}
 
 
 def _next_steps(report: RunReport, folder: str, **chosen: Any) -> Iterator[TextLine]:

@@ -94,7 +94,6 @@ def _watched_names(
 
 
 def _check_mirror(name: str, configuration: MirrorConfiguration) -> None:
-    """Refuse what is neither a mirror's name nor its folder: each pull of it would fail."""
     if name.startswith(("http://", "https://")):
         raise ConfigurationError(
             f"{name} is an address, not a mirror",

@@ -81,7 +81,7 @@ class Audit:
         self._findings: list[AuditFinding] = []
         self._contents: dict[str, CopyContent | StorageError | None] = {}
         self._has_gap = self._is_offline = self._is_served = False
-        self._unread_parts = 0
+        self._unread_parts = count_unread(pull.state)
         self._is_read, self._is_unproving = True, pull.sync_state.is_unproving
         self._has_unavailable = any(count_unavailable(pull.state.pending_counts(), pull.sync_state))
         self._suspects = fixity.SuspectMarker(pull, offline=False)
@@ -94,8 +94,7 @@ class Audit:
         )
         proven = self._check_fixity(run, rolling)
         sync_state, counts, cursor = self._pull.sync_state, self._counts, self._pull.cursor
-        self._unread_parts = count_unread(self._pull.state)
-        at = cursor.checkpoint
+        at, refusals = cursor.checkpoint, self._pull.selection.refusals
         with ExitStack() as held:
             rows = fixity.stored_rows(self._pull.state)
             if not offline:
@@ -113,7 +112,7 @@ class Audit:
             audit=run,
             at=_datetime_of(at),
             findings=tuple(self._findings),
-            refused=sync_state.refused_count if offline else self._pull.selection.refusals.count,
+            refused=sync_state.refused_count if offline else refusals.count,
             unread=self._unread_parts,
             doubted=self._suspects.count,
             proven=None if proven is None else proven.count,
@@ -170,7 +169,8 @@ class Audit:
             )
         listed = Baseline(pull).read_listed_rows(held)
         self._has_gap, self._is_read = listed.has_gap, listed.was_read
-        self._unread_parts, self._is_unproving = listed.unread_parts, not listed.proves_absence
+        self._is_unproving = not listed.proves_absence
+        self._unread_parts = len(pull.selection.refusals.unread)
         return listed.at, listed.rows()
 
     def _compare(self, rows: Iterator[planner.ListedEntry], inspector: CopyInspector) -> None:
@@ -351,7 +351,6 @@ class Audit:
                 self._count_accurate(copy, row)
 
     def _is_to_be_fetched(self, copy: Copy) -> bool:
-        """True if a pull could not fetch what is listed now, so that the copy may be outdated."""
         waiting = self._pull.state.pending_of(copy.uri)
         is_due = waiting is not None and waiting.task == PendingTask.FETCH
         return is_due and not self._is_served and not self._unavailable_code(copy.uri)

@@ -56,7 +56,7 @@ class ResourceVerdict(StrEnum):
     FILTERED = "it does not match the mirror's filters"
     UNKNOWN = "the Source does not list it, and it was never in the mirror"
     UNASKED = "it is not in the mirror, and the Source was not checked"
-    SOUND_AGAIN = "an audit found the file changed; now it is as it was fetched"
+    SOUND_AGAIN = "the file was found changed; now it is as it was fetched"
     FOREIGN = "the file did not come from the Source; resourcesync does not touch it"
     OWN = "it belongs to the mirror itself"
 
@@ -337,7 +337,7 @@ def _read_listed(pull: SyncSession, known: Explanation) -> None:
                 found = pull.found.change_list if row.change else pull.found.resource_list
                 known.list_uri = found or ""
                 known.via = known.via or ((row.via,) if row.via else ())
-    known.is_source_read = known.listed is not None or not listed_rows.unread_parts
+    known.is_source_read = known.listed is not None or not pull.selection.refusals.unread
     known.is_absence_proven = listed_rows.proves_absence
     if not known.is_source_read:
         known.source_error = "a part of the Source's list cannot be read"

@@ -162,10 +162,7 @@ def _lacks_processed(changes: Sequence[ChangeMark], known: Window) -> bool:
 
 
 def _is_older(changes: Sequence[ChangeMark], known: Window) -> bool:
-    """True if a list ends before the processed one: it is an older copy of it.
-
-    Its end is the beginning of the processed one, or all of its changes have earlier times.
-    """
+    """True if a list ends before the processed one: it is an older copy of it."""
     keys, stored = [change.key for change in changes], list(known.keys)
     for size in range(min(len(keys), len(stored) - 1), 0, -1):
         shared = keys[-size:]
@@ -203,10 +200,7 @@ def shares(changes: Sequence[ChangeMark], known: Window | None) -> bool:
 
 
 def _after_shared(changes: Sequence[ChangeMark], known: Window) -> Sequence[int] | None:
-    """Return the changes outside of a block that both lists have; ``None`` if there is none.
-
-    The block is all of the old list, or its end at the beginning of the new one.
-    """
+    """Return the changes outside of a block that both lists have; ``None`` if there is none."""
     keys, stored = [change.key for change in changes], list(known.keys)
     if not any(not key.startswith(_VAGUE) for key in stored):
         return None

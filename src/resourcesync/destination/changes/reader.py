@@ -212,7 +212,6 @@ class ChangeListReader(msgspec.Struct, kw_only=True):
             self._read_list(head, span, reading)
 
     def _read_windows(self, spans: list[intervals.ChangeListSpan], reading: Reading) -> None:
-        """Read lists without intervals, from the newest one that has the changes processed last."""
         first = len(spans) - 1
         for number in range(len(spans) - 1, -1, -1):
             with self._get_list(spans[number].uri) as fetched:
@@ -232,7 +231,6 @@ class ChangeListReader(msgspec.Struct, kw_only=True):
         return None if fetched is None else opened.enter_context(fetched)
 
     def _read_open_lists(self, reading: Reading) -> None:
-        """Read the open lists of an unchanged head, if it is an index: they may have changed."""
         reading.is_unchanged_head = True
         for uri in reading.start.open_lists:
             with ExitStack() as opened:
@@ -264,10 +262,7 @@ class ChangeListReader(msgspec.Struct, kw_only=True):
             reading.close_all_but_last()
 
     def _with_own_interval(self, span: intervals.ChangeListSpan) -> intervals.ChangeListSpan:
-        """Return a list with its own interval, where its index does not give its start.
-
-        Without times its order is unknown: an index may have the newest list first.
-        """
+        """Return a list with its own interval, where its index does not give its start."""
         if span.from_ is not None:
             return span
         with self._get_list(span.uri) as fetched:
@@ -425,11 +420,7 @@ _MAX_ARCHIVED: Final = 50_000
 def _archived_lists(
     documents: DocumentFetcher, archive: "Document"
 ) -> list[intervals.ChangeListSpan]:
-    """Return the Change Lists of an archive, in its order, each once (Archives §5).
-
-    Drafts before 0.9 have nothing else: there the Capability List offers the archive, which takes
-    the place of the index.
-    """
+    """Return the Change Lists of an archive, in its order, each once (Archives §5)."""
     spans: dict[str, intervals.ChangeListSpan] = {}
     for span in _read_archive(documents, archive):
         spans.setdefault(span.uri, span)
@@ -441,11 +432,7 @@ def _archived_lists(
 def _read_archive(
     documents: DocumentFetcher, archive: "Document"
 ) -> Iterator[intervals.ChangeListSpan]:
-    """Yield the Change Lists of an open archive, or of the parts of its index.
-
-    Drafts write ``sitemapindex`` for an archive: then its parts are Change Lists, as the first one
-    shows.
-    """
+    """Yield the Change Lists of an open archive, or of the parts of its index."""
     check_capability(archive, Capability.CHANGE_LIST_ARCHIVE)
     parts = parts_of(archive)
     spans = (intervals.announced_span(*item) for item in parts.items())
@@ -465,11 +452,7 @@ def _read_archive(
 def _in_time_order(
     documents: DocumentFetcher, spans: list[intervals.ChangeListSpan]
 ) -> list[intervals.ChangeListSpan]:
-    """Return the lists of an archive in time order, where no intervals are given.
-
-    Their changes may have times all the same: if those of the first list are later than those of
-    the last one, the newest list comes first.
-    """
+    """Return the lists of an archive in time order, where no intervals are given."""
     if len(spans) < 2 or any(span.from_ is not None for span in spans):  # noqa: PLR2004 - an order
         return spans
     first, last = _first_time(documents, spans[0]), _first_time(documents, spans[-1])

@@ -361,7 +361,6 @@ class DumpTransfer:
         return faults
 
     def _patch(self, fetch: Fetch, member: "ManifestMember", reader: "PackageReader") -> bool:
-        """Make the version from the copy and the patch that a package has of it (§14.4)."""
         resource, patch = content_of(member.entry), fetch.listed.patch
         if resource is None or resource.path or patch is None or not patch.path:
             return False

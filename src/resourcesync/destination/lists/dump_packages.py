@@ -206,7 +206,6 @@ class DumpPackages:
         staged.discard()
 
     def _download(self, offered: DumpPackage) -> StagedCopy:
-        """Fetch a package; again past all caches if it is truncated or another one."""
         try:
             uncached = self._bypasses_caches and not usable(offered.entry.digests)
             staged = self._download_once(offered, uncached=uncached)
@@ -259,7 +258,6 @@ class DumpPackages:
 
 @contextmanager
 def _suspended_if_stopped(staged: StagedCopy) -> Iterator[None]:
-    """Keep a staged package for a later run if this one stops; discard it after any other error."""
     try:
         yield
     except (errors.SourceUnavailableError, errors.StoppedError):

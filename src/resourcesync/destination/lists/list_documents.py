@@ -8,6 +8,7 @@ takes stored bytes for a part that is not served, if the hash of the index prove
 
 from collections.abc import Callable, Iterator, Mapping
 from datetime import datetime
+from functools import partial
 from typing import TYPE_CHECKING, BinaryIO, Final
 
 from resourcesync import errors
@@ -73,21 +74,20 @@ class ListDocuments:
         on_missing: OnMissing,
     ) -> Iterator[FetchedDocument]:
         """Yield the parts of an index of the moment ``at`` that was sent at ``served``."""
-        moment = "" if at is None else format_w3c(at)
+        find = partial(self._find, parts, "" if at is None else format_w3c(at), served)
         left: dict[str, StoredVersion | None] = {}
-        unserved: list[FetchedDocument] = []
-        for uri, part in parts.items():
-            stream = None if self._requests_all else self._proven(part, moment)
-            if stream is None:
+        unserved: dict[str, errors.ResourceSyncError] = {}
+        for uri in parts:
+            if self._requests_all or (found := find(uri)) is None:
                 left[uri] = self._validators(uri)
             else:
-                yield FetchedDocument(uri=uri, final_uri=uri, stream=stream, served=served)
+                yield found
 
         def leave(uri: str, error: errors.ResourceSyncError) -> None:
             del left[uri]
-            if stream := self._proven(parts[uri], moment):
-                found = FetchedDocument(uri=uri, final_uri=uri, stream=stream, served=served)
-                unserved.append(found)
+            if found := find(uri):
+                found.stream.close()  # there may be more of them than files may be open
+                unserved[uri] = error
             else:
                 on_missing(uri, error)
 
@@ -95,9 +95,17 @@ class ListDocuments:
             for fetched in self._documents.get_all({**left}, leave, self._reopen):
                 del left[fetched.uri]
                 yield fetched
-        yield from unserved
+        yield from _each_found(unserved, find, on_missing)
         if left:  # "not modified", but what was stored is lost or damaged
             yield from self._documents.get_all(dict.fromkeys(left), on_missing)
+
+    def _find(
+        self, parts: Mapping[str, Part], at: str, served: int | None, uri: str
+    ) -> FetchedDocument | None:
+        stream = self._proven(parts[uri], at)
+        if stream is None:
+            return None
+        return FetchedDocument(uri=uri, final_uri=uri, stream=stream, served=served)
 
     def record(self, fetched: FetchedDocument, digest: str, *, is_proven: bool) -> None:
         """Store a document with this SHA-256, if its index or its server can vouch for it."""
@@ -135,6 +143,18 @@ class ListDocuments:
         digest = next((each for each in usable(part.digests) if each.algorithm == _STORED), None)
         stored = self._open() if digest else None
         return stored.open(digest.value, at) if digest and stored else None
+
+
+def _each_found(
+    failed: Mapping[str, errors.ResourceSyncError],
+    find: Callable[[str], FetchedDocument | None],
+    on_missing: OnMissing,
+) -> Iterator[FetchedDocument]:
+    for uri, error in failed.items():
+        if found := find(uri):
+            yield found
+        else:
+            on_missing(uri, error)
 
 
 MAX_PARTS: Final = 50_000

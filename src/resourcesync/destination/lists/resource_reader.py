@@ -47,8 +47,7 @@ class ListSnapshot(msgspec.Struct, frozen=True, kw_only=True):
 
     ``proves_absence``: every part fits its index and came from the requested host. ``served`` is
     the time of the oldest answer by the server's clock, less its age in a cache. ``documents`` is
-    empty for an index, whose parts may change without it. The content of unread and outdated parts
-    is unknown.
+    empty for an index, whose parts may change without it. The content of outdated parts is unknown.
     """
 
     moments: absence_proof.ListMoments
@@ -58,7 +57,6 @@ class ListSnapshot(msgspec.Struct, frozen=True, kw_only=True):
     is_one_moment: bool = True
     served: int | None = None
     documents: tuple[ProcessedDocument, ...]
-    unread_parts: int = 0
     outdated_parts: int = 0
     version: "absence_proof.ListVersion | None" = None
 
@@ -216,7 +214,7 @@ class ResourceListReader:
         if not lists:
             raise next(iter((*unread, *missing)))
         return structs.replace(
-            _joined(lists, unread=len(unread), is_whole=not missing),
+            _joined(lists, is_whole=not (missing or unread)),
             served=_earliest(robots.served, *(each.served for each in lists)),
             version=structs.replace(head, parts=tuple(filter(None, (of.version for of in lists)))),
         )
@@ -318,7 +316,6 @@ class ResourceListReader:
             proves_absence=complete and not unread and not self._selection.addresses.has_twins,
             dialect=index.dialect,
             documents=(),
-            unread_parts=len(unread),
             outdated_parts=sum(part.is_outdated for part in read),
         )
         return snapshot, read
@@ -446,7 +443,7 @@ def _is_of_part(error: errors.ResourceSyncError) -> bool:
     return isinstance(error, errors.SourceError | errors.DocumentError)
 
 
-def _joined(lists: Sequence[ListSnapshot], *, unread: int, is_whole: bool) -> ListSnapshot:
+def _joined(lists: Sequence[ListSnapshot], *, is_whole: bool) -> ListSnapshot:
     return ListSnapshot(
         moments=absence_proof.ListMoments(),
         entries=sum(each.entries for each in lists),
@@ -454,7 +451,6 @@ def _joined(lists: Sequence[ListSnapshot], *, unread: int, is_whole: bool) -> Li
         is_one_moment=len(lists) == 1 and lists[0].is_one_moment,
         dialect=Dialect.SITEMAP,
         documents=(),
-        unread_parts=unread + sum(each.unread_parts for each in lists),
     )
 
 

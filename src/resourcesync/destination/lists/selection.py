@@ -10,6 +10,7 @@ from msgspec.structs import replace
 
 from resourcesync.destination.mapping import PathMapping
 from resourcesync.destination.mapping.names import NameMapping
+from resourcesync.destination.pending_tasks import PART_UNREAD
 from resourcesync.destination.planner import FILTERED, ListedEntry
 from resourcesync.destination.scope_and_filters import FilterVerdict, LinkFilter, LinkTarget, Scope
 from resourcesync.discovery.known_addresses import KnownAddresses
@@ -41,7 +42,8 @@ class Refusals:
 
     An entry that the Source deletes later, or lists later in a usable form, is withdrawn.
     ``new_count`` are those that no earlier reading had, ``dropped`` unreadable values, whose
-    entries are used without them; ``ahead`` is the time of a change, days in the future.
+    entries are used without them; ``ahead`` is the time of a change, days in the future. ``unread``
+    are the parts of lists among them.
     """
 
     def __init__(self, tell: Callable[[RefusedRow], None], known: Iterable[str] = ()) -> None:
@@ -56,6 +58,7 @@ class Refusals:
         self.example = ""
         self.ahead: datetime | None = None
         self.withdrawn: set[str] = set()
+        self.unread: set[str] = set()
         self.leniencies = LeniencyTally()
 
     @property
@@ -65,6 +68,8 @@ class Refusals:
 
     def add(self, uri: str, code: str, reason: str) -> None:
         """Add a refusal; one URI counts once."""
+        if code == PART_UNREAD:
+            self.unread.add(uri)
         if hash(uri) not in self._counted:
             self._count(uri)
             if len(self._stored) < MAX_REFUSED:
@@ -109,6 +114,7 @@ class Refusals:
         if uri in self._known:
             self.withdrawn.add(uri)
         self._stored.pop(uri, None)
+        self.unread.discard(uri)
         if hash(uri) in self._counted:
             self._counted.remove(hash(uri))
             self.count -= 1

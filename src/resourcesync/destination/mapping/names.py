@@ -107,12 +107,10 @@ class NameMapping(msgspec.Struct, frozen=True, kw_only=True, dict=True):
 
     @cached_property
     def _folders(self) -> dict[str, str]:
-        """Cache of folders, by the URI up to its last slash; bounded."""
         return {}
 
     @cached_property
     def _heads(self) -> frozenset[str]:
-        """Heads of relocated URIs, up to the last slash: a quick test for all others."""
         return frozenset(uri.rpartition("/")[0] for uri in self.relocated)
 
     def path(self, uri: str) -> str:
@@ -128,7 +126,6 @@ class NameMapping(msgspec.Struct, frozen=True, kw_only=True, dict=True):
         return self._plain(head, leaf) or self._natural_path(normalise(uri))
 
     def _plain(self, head: str, leaf: str) -> str:
-        """Return the path of a URI that equals its tail, folder included; else empty."""
         folder = self._folders.get(head)
         if folder is None:
             folder = self._folder_of(head)
@@ -269,7 +266,6 @@ class NameMapping(msgspec.Struct, frozen=True, kw_only=True, dict=True):
 
 
 def _readable(match: re.Match[str], *, unsafe: re.Pattern[str]) -> str:
-    """Decode a run of ``%XX``; bytes that are not text, or unsafe characters, stay escaped."""
     text = bytes.fromhex(match[0].replace("%", "")).decode("utf-8", "surrogateescape")
     return unsafe.sub(_triplets, text.replace("%", _PERCENT)) if _PERCENT not in text else match[0]
 
@@ -291,7 +287,6 @@ def _escape_for_portable(name: str) -> str:
 
 
 def _escape_first(name: str) -> str:
-    """Escape the first character; a letter of another script stays as in the URI."""
     first = f"!{ord(name[0]):02x}" if name[0].isascii() else quote(name[0])
     return first + name[1:]
 

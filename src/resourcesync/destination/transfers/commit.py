@@ -111,11 +111,13 @@ class CommitBatch:
 
         A change may be later than what its list reports as a whole; one in whole seconds may be of
         the end of its second. Its server's clock may be behind that of the lists; one that is far
-        ahead of ours proves nothing for its own future.
+        ahead of ours proves nothing for its own future, nor does a file that is dated ahead.
         """
         changed = (listed.lastmod or 0) if listed.change else 0
         changed += 0 if changed % SECOND else SECOND - 1
-        return max(self._pull.list_clock, min(max(served or 0, changed), self._pull.now + DAY))
+        now, listed_at = self._pull.now, self._pull.list_clock
+        answered = now if served is None else min(served, now + DAY)
+        return max(listed_at, answered if served else 0, min(changed, max(listed_at, answered)))
 
     def lastmod_to_record(self, listed: planner.ListedEntry, served: int | None) -> int | None:
         """Return the ``lastmod`` to record with an answer, or with one that said "not modified".

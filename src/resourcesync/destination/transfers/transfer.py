@@ -336,16 +336,15 @@ class ResourceTransfer:
                 attempt.after_failure(error.code, error.cause, mismatch=False, tries=1)
             )
             return
-        staged, length, found, digests, fixity, wrong, has_bad_digest = received
+        staged, length, _, digests, fixity, wrong, has_bad_digest = received
         if wrong is not None and not (self._is_lenient and own):
             staged.discard()
             self._try_next_location(
                 attempt.after_failure(wrong[0], describe_mismatch(wrong), mismatch=True, tries=1)
             )
             return
-        if planner.has_old_bytes(fetch.listed, fetch.before, found):
+        if self._keeps_copy(fetch, received):
             staged.discard()
-            self._fail(fetch, pending_tasks.OLD_ANSWER, pending_tasks.OLD_ANSWER_REASON, 1)
             return
         listed = fetch.listed if wrong is None else fetch.listed._replace(hash="")
         # The validators of another server are useless for the resource's own URI.
@@ -361,6 +360,15 @@ class ResourceTransfer:
             ready.has_bad_digest = has_bad_digest
             ready.served_by = served_by
             self._commit_batch.add(ready)
+
+    def _keeps_copy(self, fetch: planner.Fetch, received: ReceivedBytes) -> bool:
+        if planner.has_unlisted_bytes(fetch.listed, fetch.before, received.digests):
+            self._commit_batch.add_unchanged(fetch)
+            return True
+        if planner.has_old_bytes(fetch.listed, fetch.before, received.found):
+            self._fail(fetch, pending_tasks.OLD_ANSWER, pending_tasks.OLD_ANSWER_REASON, 1)
+            return True
+        return False
 
     def _check(
         self, attempt: FetchAttempt, staged: StagedCopy, headers: Mapping[str, str]

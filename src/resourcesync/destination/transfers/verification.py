@@ -13,7 +13,7 @@ from typing import Final, NamedTuple
 from resourcesync.destination.options import Dependencies
 from resourcesync.destination.planner import ListedEntry, as_suspect
 from resourcesync.errors import StorageError
-from resourcesync.mirror_state.rows import Copy, Fixity, StateTransaction
+from resourcesync.mirror_state.rows import EDITED, Copy, Fixity, StateTransaction
 from resourcesync.model.digests import (
     FIELD_ALGORITHMS,
     WANTED,
@@ -192,13 +192,20 @@ def inspected_copies(equipment: Dependencies, *, dry_run: bool) -> Iterator[Copy
 
 
 def inspected_copy(copy: Copy, look: CopyInspector, *, by_bytes: bool = False) -> Copy:
-    """Return the copy as its file is now: suspect if it is not as installed."""
+    """Return the copy as its file is now: suspect if it is not as installed.
+
+    Only an audit marks it as altered, which lets a deletion move its file.
+    """
     check = read_installed if by_bytes else check_installed
     try:
-        sound = check(copy, look)
+        if sound := check(copy, look):
+            return sound
+        is_missing = look.signature(copy.path) is None
     except StorageError:  # it cannot be read
-        return as_suspect(copy)
-    return sound or as_suspect(copy, is_missing=look.signature(copy.path) is None)
+        is_missing = False
+    if is_missing or copy.is_marked_by_audit:
+        return as_suspect(copy, is_missing=is_missing)
+    return copy._replace(signature=EDITED)
 
 
 MANY_COPIES: Final = 5

@@ -331,7 +331,6 @@ def _name(header: bytes) -> str:
 
 
 def _text(raw: bytes) -> str:
-    """Return a name as text; one that is no UTF-8 is in the oldest of all encodings."""
     try:
         return raw.decode()
     except UnicodeDecodeError:

@@ -122,11 +122,7 @@ def _select(root: Node, operation: Node) -> Node:
 
 
 def _path_of(operation: Node) -> tuple[str, dict[str, str]]:
-    """Return the path of a selector for XPath, and the namespaces that it uses.
-
-    A name without a prefix is in the default namespace of the patch (RFC 5261 §4.2.1); in XPath
-    only a name with a prefix is in a namespace.
-    """
+    """Return the path of a selector for XPath, and the namespaces that it uses."""
     text, path, at, steps = operation.get("sel", ""), "", 0, 0
     scope = {prefix: uri for prefix, uri in operation.nsmap.items() if prefix}
     default = max(scope, key=len, default="") + "_"

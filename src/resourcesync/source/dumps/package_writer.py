@@ -81,7 +81,6 @@ class Packager:
     def _pack_waiting(
         self, waiting: Sequence[PublishedPackage | PackageJob]
     ) -> Iterator[PublishedPackage]:
-        """Yield packages of which at most two are to be written, the second one elsewhere."""
         second, jobs = self._second, [item for item in waiting if isinstance(item, PackageJob)]
         if second is None or len(jobs) < 2:  # noqa: PLR2004 - one for each process
             for item in waiting:
@@ -169,7 +168,6 @@ class Packager:
         requested: Sequence[ManifestEntry],
         entries: Sequence[ManifestEntry],
     ) -> PublishedPackage:
-        """Record the resources that differ from the request; such a package is replaced soon."""
         found = {entry.uri: content_of(entry) for entry in entries}
         for entry in requested:
             was, now = content_of(entry), found.get(entry.uri)
