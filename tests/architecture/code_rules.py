@@ -49,12 +49,7 @@ Function = ast.FunctionDef | ast.AsyncFunctionDef
 
 
 class CodeFile:
-    """A Python file, parsed once and walked once.
-
-    Args:
-        name: Its place below the project's folder, with slashes.
-        text: What it holds.
-    """
+    """A Python file, parsed once and walked once."""
 
     def __init__(self, name: str, text: str) -> None:
         self.name = name
@@ -209,13 +204,7 @@ def _waits(node: ast.AST) -> Iterator[int]:
 
 
 def private_names(package: set[str]) -> Callable[[CodeFile], Iterator[str]]:
-    """Return the rule that tests import nothing private, nor name it in a string to change it.
-
-    Attributes are for the linter (SLF001).
-
-    Args:
-        package: All private names of the package.
-    """
+    """Return the rule that tests import nothing private, nor name it in a string to change it."""
 
     def private(file: CodeFile) -> Iterator[str]:
         found: set[str] = set()

@@ -42,7 +42,7 @@ def why(at: Scene) -> None:
     at.source.answers.clear()
     at.run("resourcesync why museum /objects/0002.txt")
     at.run("resourcesync why museum /never.txt")
-    for kind in ("config", "storage", "missing", "unreadable-file"):
+    for kind in ("config", "storage", "missing", "unreadable-file", "robots-line"):
         at.run(f"resourcesync why {kind}")
 
 

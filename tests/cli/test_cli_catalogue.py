@@ -13,7 +13,6 @@ import pytest
 from resourcesync import Catalogue, Change
 from resourcesync.cli.exit_codes import ExitCode
 from resourcesync.cli.main import run
-from resourcesync.model.entries import Entry
 from tests.support.commands.command_line import Said
 from tests.support.documents.text import tell
 
@@ -23,10 +22,6 @@ LINES = Path("all.ndjson")
 
 def told(*lines: Mapping[str, object]) -> None:
     LINES.write_text("".join(json.dumps(line) + "\n" for line in lines))
-
-
-def listed(name: str) -> list[Entry]:
-    return tell(Path("out/resourcesync", name).read_bytes()).entries
 
 
 def test_what_is_exported_can_be_imported(
@@ -66,9 +61,8 @@ def test_lines_are_published_without_a_catalogue_of_their_own(
     monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(line)))
     assert run(["publish", "ndjson:-", "--out", "out"]) == 0
 
-    assert [item.uri for item in listed("changelist.xml") if isinstance(item, Change)] == [
-        BASE + "a"
-    ]
+    entries = tell(Path("out/resourcesync/changelist.xml").read_bytes()).entries
+    assert [item.uri for item in entries if isinstance(item, Change)] == [BASE + "a"]
 
 
 CATALOGUE = Path(".resourcesync/catalogue.db")

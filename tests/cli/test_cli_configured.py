@@ -1,5 +1,6 @@
 """Mirrors and secrets of the configuration file, as the commands use them."""
 
+import re
 from collections.abc import Callable
 from contextlib import suppress
 from datetime import UTC, datetime, timedelta
@@ -19,6 +20,7 @@ from tests.support.commands.command_line import MIRRORED, Said
 from tests.support.commands.run import files_of
 from tests.support.commands.settings_file import AUTH, museum, put, tokens
 from tests.support.servers.tiny_source import TinySource
+from tests.support.sources.several_sets import SETS, offer
 
 
 def test_a_name_wins_over_a_folder_and_a_path_names_the_folder(
@@ -194,11 +196,33 @@ def test_a_mirror_is_audited_by_its_name_with_its_own_secret(
     assert run(["audit", "museum", "--offline"]) == 1
 
 
+@pytest.mark.parametrize("chosen", ["all_sets = true", 'set = ["maps", "texts"]'])
+def test_each_set_of_a_table_has_its_limits_and_its_secret_by_its_folder_too(
+    chosen: str, source: TinySource, said: Said, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("THE_TOKEN", "s3cret")
+    offer(source, SETS)
+    table = museum(source, f'{chosen}\nauth = "key"\nmax_delete = 0\nmax_lag = "0s"')
+    put(AUTH + table)
+    assert run(["pull", "museum"]) == 0
+    offer(source, {**SETS, "maps": {}}, at="2026-01-02T00:00:00Z")
+
+    assert run(["pull", "museum"]) == 7
+    assert [run(["status", at, "--check"]) for at in ("museum", "copies/museum/texts")] == [1, 1]
+    assert run(["status", "museum", "--format", "prom"]) == 0
+    shown = said.readouterr().out
+    assert shown.count("mirror_max_lag_seconds{") == 2
+    [advised] = set(re.findall("if the Source really shrank: resourcesync (.+)", shown))
+    assert run(advised.split()) == 0
+    assert run(["audit", "copies/museum/maps"]) == 0
+    assert tokens(source) == {"Bearer s3cret"}
+
+    put(AUTH + table.replace(source.url, f"{source.url}/other"))
+    assert run(["status", "museum"]) == 0
+    assert "[mirror.museum] has a `dest` that follows another address" in said.readouterr().out
+
+
 NOW = datetime(2026, 11, 21, 6, tzinfo=UTC)
-
-
-def moment(text: str) -> datetime:
-    return resolve_moment(schema.parse_moment(text), NOW)
 
 
 Parser = Callable[[str], Any]
@@ -211,7 +235,7 @@ GOOD: Final[dict[Parser, dict[str, Any]]] = {
         "1T": 10**12, "64KiB": 65_536, "1.5MiB": 1_572_864, "2 GB": 2_000_000_000,
     },
     schema.parse_rate: {"5": 5, "5/s": 5, "30/m": 0.5, "0.5": 0.5},
-    moment: {
+    lambda text: resolve_moment(schema.parse_moment(text), NOW): {
         "2026": datetime(2026, 1, 1, tzinfo=UTC),
         "2026-11-20T11:04:09Z": datetime(2026, 11, 20, 11, 4, 9, tzinfo=UTC),
         "2026-11-20T11:04:09+02:00": datetime(2026, 11, 20, 9, 4, 9, tzinfo=UTC),

@@ -1,7 +1,4 @@
-"""Damaged values in the state of a mirror: each ends in a run as usual, or in a state error.
-
-The columns are those of the schema itself, so a new one is damaged too.
-"""
+"""Damaged values in the state of a mirror: each ends in a run as usual, or in a state error."""
 
 import re
 import shutil

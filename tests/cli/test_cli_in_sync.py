@@ -177,11 +177,6 @@ def is_whole(source: TinySource) -> bool:
     return usable and there == listed(source)
 
 
-def was_whole(state: object) -> bool:
-    """Whether the mirror had all that was listed when the last run read the list."""
-    return state in (in_sync, the_source_has_more_now, the_source_has_less_now)
-
-
 @pytest.mark.parametrize("state", STATES, ids=lambda item: item.__name__)
 def test_exit_0_means_in_sync_in_every_state(
     state: Callable[[TinySource], None], source: TinySource, said: Said
@@ -201,7 +196,8 @@ def test_exit_0_means_in_sync_in_every_state(
         if state is a_copy_was_lost_and_nobody_looked and command in LOOKING_AT_LESS:
             continue  # nobody knows it yet; docs/explanation says that these do not look
         is_offline = "--offline" in command or command in TRUSTING
-        whole = was_whole(state) if is_offline else is_whole(source)
+        was_whole = state in (in_sync, the_source_has_more_now, the_source_has_less_now)
+        whole = was_whole if is_offline else is_whole(source)
         claims = out.startswith("In sync  ") or "\nmuseum  in sync  " in out
         if (code == 0 or claims) != whole and (code == 0 or claims or command in NOT_MENDING):
             wrong[command] = (code, whole, out)

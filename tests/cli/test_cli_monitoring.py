@@ -5,19 +5,24 @@ import re
 from datetime import datetime
 from pathlib import Path
 
+import pytest
 import yaml
 
 from resourcesync.adapters.mirror.own_folder import FollowedSet, FollowedSets, write_sets
 from resourcesync.adapters.system import SystemClock
 from resourcesync.app import mirror_home
 from resourcesync.app.configured_mirrors import MirrorConfiguration
+from resourcesync.cli import options
 from resourcesync.cli.main import run
 from resourcesync.cli.service.watch_status import WatchView
 from resourcesync.mirror_state.database import SqliteMirrorState
+from resourcesync.server.metrics import write_metrics
 from tests.support.commands.command_line import CERTIFICATE_END, Said
-from tests.support.commands.settings_file import put
+from tests.support.commands.settings_file import museum, put
 from tests.support.commands.watching import Watching
 from tests.support.servers.hostile_server import HostileServer
+from tests.support.servers.tiny_source import TinySource
+from tests.support.sources.several_sets import SETS, offer
 
 REPORTS = ("resourcesync_mirror_", "resourcesync_pull_", "resourcesync_source_")
 NAME = re.compile(r"resourcesync_[a-z_]+")
@@ -112,22 +117,47 @@ def test_the_end_of_the_certificate_is_that_of_the_last_connection(secure: Hosti
     assert certificate_of("museum") == CERTIFICATE_END, "it did not connect"
 
 
-def test_a_mirror_that_is_no_longer_watched_has_no_metric_of_its_last_audit() -> None:
-    names, configuration = ["gone", "kept", "unknown"], MirrorConfiguration(None)
+def test_a_mirror_that_is_no_longer_watched_has_no_metric_of_its_last_pull() -> None:
+    names, configuration = ["gone", "kept"], MirrorConfiguration(None)
     figures = WatchView(lambda: (tuple(names), configuration), SystemClock())
     for name in ("gone", "kept"):
-        figures.count("audit", {"mirror": name, "exit": 1, "accuracy": 0.5}, 1.0)
         figures.count("pull", {"mirror": name, "exit": 0}, 1.0)
-    figures.count("audit", {"mirror": "unknown", "exit": 0, "accuracy": 1.0}, 1.0)
-    figures.count("audit", {"mirror": "unknown", "exit": 0, "accuracy": None}, 1.0)
     names.remove("gone")
 
     found = {metric.name: dict(metric.values) for metric in figures.figures()}
 
-    assert found["resourcesync_audit_accuracy_ratio"] == {(("mirror", "kept"),): 0.5}
     assert found["resourcesync_pull_duration_seconds"] == {(("mirror", "kept"),): 1.0}
-    counts = [row["mirror"] for row in json.loads(figures.status())["ended"]]
-    assert counts == ["kept", "kept", "unknown"]
+    assert [row["mirror"] for row in json.loads(figures.status())["ended"]] == ["kept"]
+
+
+@pytest.mark.parametrize(("more", "sets"), [("all_sets = true", 2), ('set = ["maps"]', 1)])
+def test_the_last_audit_of_a_mirror_or_of_each_set_is_a_metric_whoever_ran_it(
+    more: str, sets: int, source: TinySource, said: Said
+) -> None:
+    offer(source, SETS)
+    put(museum(source, more))
+    assert run(["pull", "museum"]) == 0
+    view = WatchView(lambda: (("museum",), options.load(None)), SystemClock())
+    [copy] = Path("copies/museum").rglob("a.txt")
+    copy.write_text("damage")
+
+    def accuracy() -> list[float]:
+        said.readouterr()
+        assert run(["status", "museum", "--format", "prom"]) == 0
+        texts = write_metrics(view.figures()).decode(), said.readouterr().out
+        found = [
+            {name: value for name, value in samples(text).items() if "audit_accuracy" in name}
+            for text in texts
+        ]
+        assert found[0] == found[1]
+        return sorted(found[0].values())
+
+    assert accuracy() == []
+    assert run(["audit", "museum"]) == 1
+    assert accuracy() == [0.5, 1.0][:sets]
+    assert [run([word, "museum"]) for word in ("repair", "audit")] == [0, 0]
+    assert accuracy() == [1.0] * sets
+    assert copy.read_bytes() == SETS["maps"]["/maps/a.txt"]
 
 
 def test_each_set_of_a_mirror_has_the_interval_of_the_mirror_as_the_alerts_need(here: Path) -> None:

@@ -137,21 +137,31 @@ def test_a_move_whose_deletions_are_held_is_confirmed_with_their_number(
     assert {Path(name).name for name in files_of(home / "m")} == {"c.txt"}
 
 
-def test_what_fails_after_a_move_is_told_by_its_present_address(home: Path, said: Said) -> None:
+def test_what_fails_and_goes_after_a_move_is_told_by_its_present_address(
+    home: Path, said: Said
+) -> None:
     with TinySource() as first, TinySource() as second:
         first.offer(FILES)
         assert run(["pull", first.url, "m"]) == 0
         (home / "m/b.txt").write_bytes(b"mine")
         second.put("/a.txt", b"text")
-        second.offer_entries(
-            [second.entry("/a.txt", b"text"), second.entry("/c.txt", b"")], at=SOON
-        )
+        there = [second.entry("/a.txt", b"text"), second.entry("/c.txt", b"")]
+        second.offer_entries(there, at=SOON)
         said.readouterr()
         assert run(["pull", "m", "--moved", second.url, "--json"]) == 3
         failing = {failure["uri"] for failure in rows(said)[-1]["failures"]}
         assert run(["status", "m", "--json"]) == 0
         assert {each["uri"] for each in rows(said)[1]["failures"]} == failing
-        assert failing == {f"{second.url}/b.txt", f"{second.url}/c.txt"}
+        gone, failed = (f"{second.url}/{name}.txt" for name in "bc")
+        assert failing == {gone, failed}
+        (home / "m/b.txt").write_bytes(b"text")
+        assert run(["pull", "m", "--json"]) == 3
+        told = rows(said)
+        for action in ("list", "restore"):
+            assert run(["trash", action, "m", gone, "--json"]) == 0
+            told += rows(said)
+        names = [row["known_as"] for row in told if row.get("uri") == gone]
+        assert names == [f"{first.url}/b.txt"] * 3
 
 
 def test_the_command_that_takes_a_wrong_move_of_one_set_back_can_be_pasted(

@@ -34,6 +34,16 @@ def test_a_validator_that_is_not_ascii_is_not_sent_back(source: TinySource) -> N
     assert not [asked for asked in source.asked if "If-None-Match" in asked.headers]
 
 
+def test_a_relative_time_is_reported_when_it_is_another_and_not_as_it_goes_on(
+    source: TinySource, said: Said
+) -> None:
+    put(museum(source))
+    given = ("", "2020-01-01", "-3d", "-3d", "-15d", "-15d")
+    assert [run(["pull", "museum", "--since", since]) for since in given] == [0] * 6
+
+    assert said.readouterr().out.count("Filters   changed: --since") == 3
+
+
 NOBODY = "http://127.0.0.1:9/"
 
 
@@ -106,6 +116,17 @@ def test_a_pull_says_what_proves_the_copies(pages: TinySource, capsys: Said) -> 
     assert run(["status", "m", "--json"]) == 0
     status = next(row for row in rows(capsys) if row["type"] == "mirror")
     assert (status["evidence"]["by_date"], status["recheck_seconds"]) == (2, 0)
+
+
+def test_what_robots_and_law_forbid_is_not_to_be_run_again(pages: TinySource, said: Said) -> None:
+    pages.put("/robots.txt", b"User-agent: *\nDisallow: /a.html")
+    pages.answers["/b.html"] = Answer(status=451)
+    assert run(["pull", pages.url, "m", "--no-accept-missing"]) == 3
+
+    out = said.readouterr().out
+    assert "1 listed resource disallowed by robots.txt" in out
+    assert "refused by the server (401, 403, 451)" in out
+    assert "run it again" not in out
 
 
 @pytest.mark.parametrize("delete", ["", "absent", "never"])

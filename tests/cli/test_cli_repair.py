@@ -12,7 +12,8 @@ from resourcesync.adapters.mirror import audit_findings
 from resourcesync.cli.main import run
 from resourcesync.validator.rule import RULES
 from tests.support.commands.command_line import FILES, LATER, Said, rows, spoil
-from tests.support.servers.tiny_source import TinySource
+from tests.support.servers.tiny_source import Answer, TinySource
+from tests.support.sources.several_sets import SETS, offer
 
 ONE = "/objects/0001.txt"
 
@@ -47,6 +48,21 @@ def test_a_repair_names_the_damage_that_only_a_later_audit_found(spoilt: str, sa
     assert first == "! /objects/0007.txt   missing; not part of this repair"
     assert last.startswith("Not in sync   11 of 12 (1 created, 1 updated, 1 failed)")
     assert step == "  next   run it again: resourcesync pull museum"
+
+
+def test_a_repair_of_a_folder_of_sets_repairs_each_whatever_another_one_lacks(
+    source: TinySource, here: Path
+) -> None:
+    offer(source, SETS)
+    assert run(["pull", source.url, "m", "--all-sets"]) == 0
+    copies = [here / "m/maps/maps/a.txt", here / "m/texts/texts/b.txt"]
+    for copy in copies:
+        copy.unlink()
+    source.answers["/maps/a.txt"] = Answer(status=403)
+
+    assert run(["repair", "m"]) == 3
+
+    assert [copy.exists() for copy in copies] == [False, True]
 
 
 @pytest.mark.parametrize(

@@ -78,6 +78,7 @@ def test_each_unit_may_write_its_folders_and_no_other(said: Said, tmp_path: Path
     publish = f" publish --config {tmp_path}/resourcesync.toml"
     assert f"{publish} %i --quiet\n" in units["resourcesync-publish@.service"]
     assert f"{publish} --watch %i\n" in units["resourcesync-follow@.service"]
+    assert "pip install 'resourcesync[watch]'" in units["resourcesync-follow@.service"]
     assert "follow@theses resourcesync-follow@pages\n" in units["resourcesync-follow@.service"]
     assert "publish@old.timer\n" in units["resourcesync-publish@.timer"]
     never = " ".join(str(int(code)) for code in (ExitCode.USAGE, ExitCode.LOCAL))

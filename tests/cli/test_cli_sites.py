@@ -74,6 +74,7 @@ def test_two_folders_are_published_by_one_command_and_pulled_by_every_road(
     address = f"http://127.0.0.1:{port}"
     assert run(["publish", "--all"]) == 0
     assert described(site) == below(address)
+    assert [run(["validate", str(site / name)]) for name in SETS] == [0, 0]
 
     with server(site, port):  # type: ignore[call-arg, attr-defined]
         assert run(["validate", "--live", address, "--fail-on", "warning"]) == 0
@@ -94,6 +95,14 @@ def test_two_folders_are_published_by_one_command_and_pulled_by_every_road(
     assert files_of(Path("all/files")) == files_of(Path("below")) == files
     assert files_of(Path("all/metadata")) == files_of(Path("named")) == metadata
     assert files_of(Path("listed")) == metadata
+
+
+def test_a_folder_that_lacks_the_description_which_is_to_be_in_it_is_not_valid(here: Path) -> None:
+    put(here / "www/set/a", "a")
+    assert run(["publish", "www/set", "--url", "https://museum.example/set/"]) == 0
+    assert run(["validate", "www/set"]) == 0
+    Path("www/set/.well-known/resourcesync").unlink()
+    assert run(["validate", "www/set"]) == 1
 
 
 @pytest.mark.founding("0.9 §9.2", "A Source divides its resources into sets", "`-o site=FOLDER`")

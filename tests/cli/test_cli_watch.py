@@ -393,6 +393,18 @@ def test_the_line_of_a_mirror_says_what_its_sets_did(source: TinySource, said: S
         assert words in line
 
 
+def test_an_audit_of_one_set_that_fails_keeps_no_other_set_from_its_own(source: TinySource) -> None:
+    offer_sets(source, SETS)
+    put(museum(source, 'every = "1h"\naudit_every = "1s"\nall_sets = true'))
+    assert [run([word, "museum"]) for word in ("pull", "audit")] == [0, 0]
+    Path("copies/museum/maps").rename("away")
+    Path("copies/museum/texts/texts/b.txt").write_text("damage")
+    pages, found = AdminPages(), 'audit_accuracy_ratio{mirror="copies/museum/texts"} 0.5'
+
+    with meanwhile(pages.answers, lambda: found in pages.get("metrics")):
+        assert run(["watch", "--admin", pages.bind]) == 0
+
+
 def is_failing() -> bool:
     return resourcesync("status", "museum", "--check", cwd=Path.cwd()).code == 1
 

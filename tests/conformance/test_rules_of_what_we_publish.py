@@ -1,8 +1,4 @@
-"""The rules of the standard, held by everything that we publish (§6-§10, §12).
-
-The validator looks for each of them in all documents of two Sources; `tests/validator` proves that
-it finds what breaks one. What a Source promises is read again here, by another parser than ours.
-"""
+"""The rules of the standard, held by everything that we publish (§6-§10, §12)."""
 
 import itertools
 from datetime import datetime

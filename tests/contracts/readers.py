@@ -14,10 +14,7 @@ _POLL_INTERVAL: Final = 0.0005
 
 @contextmanager
 def run_repeatedly(check: Callable[[], object]) -> Iterator[None]:
-    """Call ``check`` again and again in another thread while the block runs; raise what it raises.
-
-    It is called once before the block begins.
-    """
+    """Call ``check`` repeatedly in another thread while the block runs; raise what it raises."""
     done, checked = Event(), Event()
     failures: list[BaseException] = []
 

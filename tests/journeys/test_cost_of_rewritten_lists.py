@@ -1,7 +1,4 @@
-"""The cost of a Source that rewrites its Change List at each publication: baselines, documents.
-
-The page "What in sync means" has these figures.
-"""
+"""The cost of a Source that rewrites its Change List at each publication: baselines, documents."""
 
 import re
 from collections.abc import Callable

@@ -22,10 +22,6 @@ TYPES = (
 )  # fmt: skip
 
 
-def diff_of(media_type: str) -> Told:
-    return Told(name=NAME, data=DIFF, change="updated", time=LATER, lastmod=LATER, type=media_type)
-
-
 @pytest.fixture
 def world(tmp_path: Path) -> World[DumpSource]:
     world = World(tmp_path / "mirror", DumpSource())
@@ -50,7 +46,8 @@ def dump(world: World[DumpSource], told: Told) -> None:
 def test_a_diff_leads_to_a_request_for_the_resource(
     world: World[DumpSource], media_type: str, listed: str
 ) -> None:
-    dump(world, diff_of(media_type))
+    told = Told(name=NAME, data=DIFF, change="updated", time=LATER, lastmod=LATER, type=media_type)
+    dump(world, told)
     if listed == "dump and list":
         bare = Told(name=NAME, change="updated", time=LATER, lastmod=LATER, hash="", length=-1)
         world.source.list_changes([bare])

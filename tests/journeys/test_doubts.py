@@ -60,6 +60,20 @@ def test_a_damaged_copy_of_what_the_source_takes_away_is_set_aside_and_waits_for
     assert str(warning["message"]).startswith(f"{NAME} had content")
 
 
+@pytest.mark.parametrize("edited", ["Content of 2", "content of 2"])
+def test_an_update_sets_aside_an_edit_that_kept_size_and_time_but_no_other_mode(
+    world: World[PublishedSource], edited: str
+) -> None:
+    world.pull()
+    before = (world.folder / NAME).read_bytes()
+    damage(world, edited).chmod(0o640)
+    world.source.put(NAME, "new")
+    world.source.publish(PublicationStep.UPDATE)
+
+    assert (world.pull().updated, world.in_sync()) == (1, True)
+    assert quarantined(world) == [edited.encode()] * (edited.encode() != before)
+
+
 @pytest.mark.parametrize("options", [{}, {"mode": "baseline"}])
 def test_the_next_pull_mends_it_and_keeps_the_altered_file(
     damaged: World[PublishedSource], options: dict[str, str]

@@ -123,10 +123,7 @@ def test_an_older_window_takes_no_newer_copy_away(tmp_path: Path) -> None:
 
 
 def world_made_again(tmp_path: Path, **style: Any) -> World[LooseSource]:
-    """Return a mirror that has a resource again, which a replica still calls deleted.
-
-    The Resource List and the resource come from the Source; the pull asked for it.
-    """
+    """Return a mirror that has a resource again, which a replica still calls deleted."""
     world = three_listed(tmp_path, times=False, **style)
     source = world.source
     world.pull()

@@ -1,6 +1,7 @@
 """Change Lists that lag behind the Resource List, whose changes have times of their own, times of
 their resources, or both: what the Resource List has already is never taken back."""
 
+from itertools import repeat
 from pathlib import Path
 
 import pytest
@@ -79,7 +80,9 @@ def test_a_package_of_changes_that_lags_takes_back_nothing(
     world: World[TimedSource], lagging: tuple[str, ...], packed: dict[str, str]
 ) -> None:
     world.source.offer("resourcelist", "changedump")
-    marked = (change.replace("<rs:md ", f'<rs:md path="/{_name(change)}" ') for change in lagging)
+    names = (change.partition("</loc>")[0].rpartition("/")[2] for change in lagging)
+    places = (f'<rs:md path="/{name}" ' for name in names)
+    marked = map(str.replace, lagging, repeat("<rs:md "), places)
     world.source.change_dump(*marked, since=BEGIN, packed=packed)
 
     assert_in_sync(world)
@@ -142,10 +145,6 @@ def test_a_resource_that_is_dated_ahead_goes_when_a_newer_list_lacks_it(
     world.source.change_list(interval=" ".join(now))
 
     assert_in_sync(world)
-
-
-def _name(change: str) -> str:
-    return change.partition("</loc>")[0].rpartition("/")[2]
 
 
 @pytest.fixture

@@ -16,10 +16,6 @@ SITEMAP = BASE + "sitemap.xml"
 NAMES = ("a.html", "b.html", "c.html")
 
 
-def kept_out(code: str) -> SourceRefusedError:
-    return SourceRefusedError("it is kept out", uri=BASE + "c.html", code=code)
-
-
 @pytest.fixture
 def site(tmp_path: Path) -> World[PublishedSource]:
     world = World(tmp_path / "mirror")
@@ -93,7 +89,7 @@ def test_a_copy_of_a_page_that_is_gone_is_kept(site: World[PublishedSource]) -> 
 @pytest.mark.parametrize(
     "answer",
     [
-        *(Answer(status=404), kept_out("robots")),
+        *(Answer(status=404), SourceRefusedError("no", uri=BASE + "c.html", code="robots")),
         SourceUnavailableError("no address", uri="https://internal.example/", code="egress"),
     ],
 )

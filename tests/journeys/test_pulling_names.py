@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from resourcesync.destination.change_log_reader import ChangeLogReader
+from resourcesync.destination.reports import MirrorState
 from resourcesync.errors import StorageError
 from resourcesync.mirror_state.rows import ChangeLogPosition
 from tests.support.crashes.killing import killed
@@ -110,7 +111,9 @@ def test_a_name_that_is_taken_by_a_folder_of_others_is_given_back_later(
     world.source.publish_deletion("a/b")
     world.pull(mode="baseline")
 
-    world.pull(mode="baseline")
+    assert world.pull(mode="baseline").state is MirrorState.IN_SYNC
+    assert [fields["code"] for fields in world.told("warning")] == ["path-in-the-way"]
+    assert not any(fields["status"] == "error" for fields in world.told("item"))
     before = world.home.files_on_disk()
     (world.folder / "a/mine").unlink()
     world.pull(mode="baseline")

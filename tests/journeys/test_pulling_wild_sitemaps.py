@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from resourcesync.destination.reports import MirrorState
-from resourcesync.errors import UnexpectedDocumentError
+from resourcesync.errors import SourceRefusedError, UnexpectedDocumentError
 from tests.support.documents.sitemap_forms import FORMS, PAGES, URI, WrittenSitemap
 from tests.support.worlds.network import BASE, Answer
 from tests.support.worlds.site_maps import index, urlset
@@ -138,8 +138,7 @@ def test_the_sitemaps_that_robots_names_are_one_list(tmp_path: Path) -> None:
     robots_of(world, one=urlset(entries[0]), two=urlset(entries[2]), whole=b"")
     kept = world.pull(HOME, delete="absent")
 
-    found = (kept.state, kept.deleted, leniencies(world)["robots-line"])
-    assert found == (MirrorState.IN_SYNC, 0, 1)
+    assert (kept.state, kept.deleted, kept.faults.unread) == (MirrorState.BEHIND, 0, 1)
 
     robots_of(world, one=urlset(entries[0]), two=urlset(entries[2]), whole=index(f"{HOME}two.xml"))
     world.clock.advance(hours=1)
@@ -149,15 +148,55 @@ def test_the_sitemaps_that_robots_names_are_one_list(tmp_path: Path) -> None:
     assert (gone.state, gone.deleted, len(world.files())) == (MirrorState.IN_SYNC, 2, 2)
 
 
-def test_a_broken_sitemap_of_robots_is_no_missing_one(tmp_path: Path) -> None:
+UNREADABLE = (
+    *(Answer(status=status) for status in (401, 403, 404, 500)),
+    *(Answer(body=body) for body in (b"<urlset><url></urlset>", b"<html>log in</html>", b"")),
+)
+
+
+@pytest.mark.parametrize("answer", UNREADABLE)
+@pytest.mark.parametrize("is_first", [True, False])
+def test_a_sitemap_of_robots_that_cannot_be_read_is_an_unread_part(
+    tmp_path: Path, answer: Answer, is_first: bool
+) -> None:
     world = site(tmp_path, *PAGES)
     robots_of(world, one=urlset((PAGES[0], "")), two=urlset((PAGES[1], "")))
-    world.pull(HOME)
-    robots_of(world, one=urlset((PAGES[0], "")), two=b"<urlset><url></urlset>")
+    if not is_first:
+        world.pull(HOME)
+        world.clock.advance(hours=48)
+    world.network.answers[f"{HOME}two.xml"] = answer
 
     report = world.pull(HOME, delete="absent")
 
-    assert (report.state, report.deleted, report.faults.unread) == (MirrorState.BEHIND, 0, 1)
+    is_left_out = is_first and answer.status == 404
+    unread = (MirrorState.BEHIND, 0, 1)
+    found = (report.state, report.deleted, report.faults.unread)
+    assert found == ((MirrorState.IN_SYNC, 0, 0) if is_left_out else unread)
+    assert leniencies(world).get("robots-line", 0) == is_left_out
+    assert (world.pull(HOME).state is MirrorState.IN_SYNC) is is_left_out, "it stays so"
+
+    world.network.answers[f"{HOME}two.xml"] = Answer(body=urlset((PAGES[1], "")))
+    assert (world.pull(HOME).state, len(world.files())) == (MirrorState.IN_SYNC, 2)
+
+
+def test_what_left_a_sitemap_is_gone_though_robots_has_a_dead_line(tmp_path: Path) -> None:
+    world = site(tmp_path, *PAGES)
+    robots_of(world, one=urlset(*((page, "") for page in PAGES)), dead=b"")
+    assert world.pull(HOME).state is MirrorState.IN_SYNC
+    robots_of(world, one=urlset((PAGES[0], "")), dead=b"")
+    world.clock.advance(hours=1)
+
+    assert world.pull(HOME, delete="absent").deleted == 1
+
+
+def test_a_refused_sitemap_that_robots_names_alone_gives_way_to_no_other(tmp_path: Path) -> None:
+    world = site(tmp_path, *PAGES)
+    robots_of(world, one=urlset((PAGES[0], "")))
+    world.network.answers[f"{HOME}one.xml"] = Answer(status=403)
+    world.network.answers[f"{HOME}sitemap.xml"] = Answer(body=urlset((PAGES[1], "")))
+
+    with pytest.raises(SourceRefusedError):
+        world.pull(HOME)
 
 
 FEED = BASE + "feed.xml"

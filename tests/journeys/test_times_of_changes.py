@@ -1,7 +1,4 @@
-"""Changes whose times tell little: of one second, those of their resources, or none at all.
-
-Each is a life in which a mirror strayed, refused a Source that was fine, or asked more than once.
-"""
+"""Changes whose times tell little: of one second, those of their resources, or none at all."""
 
 from collections.abc import Callable
 from pathlib import Path

@@ -1,7 +1,4 @@
-"""The clock of a Source's lists and that of its resources: what each of them is believed.
-
-Each is a life in which a change was lost, an old copy obeyed, or a Source refused that was fine.
-"""
+"""The clock of a Source's lists and that of its resources: what each of them is believed."""
 
 from collections.abc import Callable
 from pathlib import Path

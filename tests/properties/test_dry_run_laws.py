@@ -87,10 +87,7 @@ class Thing:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Case:
-    """A mirror, its Source, and the options of the pull.
-
-    Without ``rewrites_list``, the Resource List is as it was, and only changes are read.
-    """
+    """A mirror, its Source, and the options of the pull."""
 
     things: tuple[Thing, ...]
     options: Mapping[str, Any] = field(default_factory=dict)

@@ -17,7 +17,7 @@ from msgspec import structs
 from resourcesync import app
 from resourcesync.destination.options import PullOptions
 from resourcesync.discovery.uris import is_same
-from resourcesync.errors import ConfigurationError, quoted
+from resourcesync.errors import ConfigurationError, ResourceSyncError, quoted
 from resourcesync.model.formatting import some
 from resourcesync.settings import config_file, environment
 from resourcesync.settings.config_file import ConfigFile, SettingValue
@@ -156,24 +156,33 @@ class ConfiguredMirror(msgspec.Struct, frozen=True, kw_only=True):
         return f'{self.settings["source"].origin}: source = "{known}"'
 
     def source_conflict(self, *, only_moved: bool = False) -> ConfigurationError | None:
-        """Return the error that its folder is a mirror of another Source, or of one that moved."""
-        identity = app.mirror_home.identity_of(self.dest)
-        if identity is None or is_same(known := identity.source, self.source):
-            return None
-        if identity.was_at(self.source):
-            return ConfigurationError(
-                f"[mirror.{self.name}] has the address that the Source moved from",
-                evidence=(("here", known), ("source", self.source)),
-                hint=f"change the file: {self.moved_line(known)}",
-            )
-        if only_moved:
-            return None
-        return ConfigurationError(
-            f"[mirror.{self.name}] has a `dest` that follows another address",
-            evidence=(("here", known), ("source", self.source)),
-            hint="name another folder in `dest`; or, if its Source is there, follow it: "
-            f"resourcesync pull {quoted(self.name, 'MIRROR')} --moved {quoted(self.source, 'https://HOST/')}",
-        )
+        """Return the error that its folder has a mirror of another Source, or of one that moved."""
+        for folder in app.mirror_home.pulled_mirrors(self.dest):
+            identity = None
+            with suppress(ResourceSyncError):  # its reader reports the damage
+                identity = app.mirror_home.identity_of(folder)
+            if identity is None or is_same(known := identity.source, self.source):
+                continue
+            if identity.was_at(self.source):
+                return ConfigurationError(
+                    f"[mirror.{self.name}] has the address that the Source moved from",
+                    evidence=(("here", known), ("source", self.source)),
+                    hint=f"change the file: {self.moved_line(known)}",
+                )
+            if not only_moved:
+                return ConfigurationError(
+                    f"[mirror.{self.name}] has a `dest` that follows another address",
+                    evidence=(("here", known), ("source", self.source)),
+                    hint="name another folder in `dest`; or, if its Source is there, follow it: "
+                    f"resourcesync pull {quoted(self.name, 'MIRROR')} "
+                    f"--moved {quoted(self.source, 'https://HOST/')}",
+                )
+        return None
+
+    def of_set(self, folder: Path) -> "ConfiguredMirror":
+        """Return the mirror of one of its sets, which has its settings."""
+        own = {key: self.settings[key] for key in self.settings.keys() - {"set", "all_sets"}}
+        return structs.replace(self, dest=folder, settings=own)
 
     @property
     def limits(self) -> FreshnessSettings:
@@ -252,11 +261,30 @@ class MirrorConfiguration:
             hint = "give each mirror its own folder"
             raise self.file.key_error(("mirror", name), "dest", self._overlaps[name], hint=hint)
 
+    def mirror_of(self, place: str) -> ConfiguredMirror | None:
+        """Return the mirror of a name, of its folder, or of that of one of its sets.
+
+        ``None``: no table has it.
+        """
+        if place in self:
+            return self.mirror(place)
+        folder = Path(place).absolute()
+        owners = {dest: name for name, dest in self._folders.items()}
+        if own := owners.get(resolve_folder(folder)):
+            return self.mirror(own)
+        above = resolve_folder(folder.parent)
+        is_set = above in owners and above / folder.name in app.mirror_home.each_mirror(above)
+        return self.mirror(owners[above]).of_set(Path(place)) if is_set else None
+
     @cached_property
     def _overlaps(self) -> Mapping[str, str]:
-        assert self.file is not None
+        return find_overlaps(self._folders)
+
+    @cached_property
+    def _folders(self) -> Mapping[str, Path]:
         found = {}
         for name in self.names:
+            assert self.file is not None
             table = ("mirror", name)
             with suppress(ConfigurationError):
                 text = dict(self._overridden(name, "dest")).get("dest")
@@ -265,7 +293,7 @@ class MirrorConfiguration:
                 if state is None and "state" in self.file.table(*table):
                     state = config_file.read_setting(self.file, table, "state", mirror_keys())
                 found[name] = resolve_folder(self._home(table, dest, state)[0])
-        return find_overlaps(found)
+        return found
 
     def _home(
         self, table: tuple[str, ...], dest: SettingValue, state: SettingValue | None
@@ -382,8 +410,8 @@ class MirrorConfiguration:
 
     def network(self, place: str, way: Mapping[str, Any]) -> Network:
         """Return the network settings for the Source of a mirror, with its secrets."""
-        settings = self.mirror(place).settings if place in self else self.defaults
-        values = overlay(values_of(settings), way)
+        mirror = self.mirror_of(place)
+        values = overlay(values_of(self.defaults if mirror is None else mirror.settings), way)
         return self.network_from(values, str(values.get("source", "")))
 
     def network_from(self, values: Mapping[str, Any], source: str) -> Network:

@@ -9,7 +9,7 @@ from msgspec import structs
 
 from resourcesync import app
 from resourcesync.app import configured_mirrors
-from resourcesync.app.configured_mirrors import MirrorConfiguration
+from resourcesync.app.configured_mirrors import ConfiguredMirror, MirrorConfiguration
 from resourcesync.destination.options import PullOptions
 from resourcesync.errors import ConfigurationError, ResourceSyncError, StorageError
 from resourcesync.settings.config_file import SettingValue
@@ -34,7 +34,7 @@ class PullTarget(NamedTuple):
     place: PlaceSettings
     network: Network  # without secrets
     secrets: SecretNames
-    is_configured: bool = False
+    mirror: ConfiguredMirror | None = None  # of the configuration file
     store: str = ""
     dry_run: bool = False
 
@@ -51,11 +51,14 @@ class TargetResolver:
 
     def target(self, place: str) -> PullTarget:
         """Return the mirror of a name or a folder."""
-        if place not in self.configuration:
+        mirror = self.configuration.mirror_of(place)
+        if mirror is None:
             return self.target_at(None, place)
-        mirror = self.configuration.mirror(place)
-        found = self._target(place, mirror.source, mirror.dest, mirror.settings)
-        return found._replace(is_configured=True, store=mirror.store)
+        is_whole = mirror == self.configuration.mirror(mirror.name)
+        is_there = is_whole or app.mirror_home.is_set_present(mirror.dest)
+        source = mirror.source if is_there else None  # its set is not known
+        found = self._target(place, source, mirror.dest, mirror.settings)
+        return found._replace(mirror=mirror, store=mirror.store)
 
     def target_at(self, address: str | None, place: str) -> PullTarget:
         """Return the mirror at a folder or store address, of a Source or of its remembered one."""
@@ -103,6 +106,7 @@ class Puller(NamedTuple):
         mounted, and all would be fetched again, to another disk.
         """
         self._check_folder(target)
+        self._check_source(target)
         network = self._network(target)
         if self._is_several(target):
             yield from self._pull_sets(target, network, report)
@@ -114,11 +118,10 @@ class Puller(NamedTuple):
         self._check_folder(target)
 
     def _check_folder(self, target: PullTarget) -> None:
-        pulled = self.pulled
-        if not target.is_configured or target.store or pulled is None:
+        pulled, mirror = self.pulled, target.mirror
+        if mirror is None or target.store or pulled is None:
             return
         folder, names = str(target.folder.absolute()), pulled.names
-        mirror = self.configuration.mirror(target.name)
         if mirror.is_present(names) and folder not in names:
             with suppress(StorageError):  # then a pull that finds nothing there is not refused
                 pulled.add(folder)
@@ -152,7 +155,7 @@ class Puller(NamedTuple):
             source=target.options.moved or target.address,
             names=place.set_names,
             every=place.all_sets,
-            is_now=place.all_sets and not target.is_configured,  # a table says it at each pull
+            is_now=place.all_sets and target.mirror is None,  # a table says it at each pull
             is_moved=bool(target.options.moved),
         )
         cancel = CancelToken(clock, self.stop)
@@ -187,14 +190,13 @@ class Puller(NamedTuple):
     def _pull_one(
         self, target: PullTarget, folder: Path, set_name: str, network: Network, report: "Reporter"
     ) -> "RunReport":
-        self._check_source(target)
         where = {} if folder == target.folder else {"mirror": str(folder)}
         mirror = app.mirror.mirror_at(
             _home(target, folder),
             network,
             structs.replace(target.options, set_name=set_name),
             target.address,
-            is_configured=target.is_configured,
+            is_configured=target.mirror is not None,
         )
         return (mirror.dry_run if target.dry_run else mirror.pull)(
             mode=target.options.mode,
@@ -203,9 +205,9 @@ class Puller(NamedTuple):
         )
 
     def _check_source(self, target: PullTarget) -> None:
-        if not target.is_configured or target.options.moved or not target.address:
+        if target.mirror is None or target.options.moved:
             return
-        conflict = self.configuration.mirror(target.name).source_conflict(only_moved=True)
+        conflict = target.mirror.source_conflict(only_moved=True)
         if conflict is not None:
             raise conflict
 

@@ -144,11 +144,21 @@ def read_status(folder: Path) -> MirrorStatus:
 
     If its disk is mounted read-only, no pull can record that it failed: the status says it.
     """
-    found = read_state(
-        folder, lambda state: status_of(str(folder), state, running=is_locked(folder))
-    )
+    found = read_state(folder, partial(_status_of, folder))
     failed = read_only_failure(folder / OWN_FOLDER)
     return found if failed is None else replace(found, state=MirrorState.FAILING, failed_run=failed)
+
+
+def _status_of(folder: Path, state: SqliteMirrorState) -> MirrorStatus:
+    found = status_of(str(folder), state, running=is_locked(folder))
+    if SyncState(state).audited_at is None:
+        return found
+    from resourcesync.destination.audits.reports import recorded_audits  # noqa: PLC0415 - if any
+
+    known: list[float | None] = [None]
+    with suppress(errors.StateError):  # the next audit replaces such records
+        known += (of.report.accuracy for of in recorded_audits(state) if of.method != "origin")
+    return replace(found, audit_accuracy_ratio=known[-1])
 
 
 def read_only_failure(folder: Path) -> LastingFailure | None:

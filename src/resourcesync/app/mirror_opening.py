@@ -94,7 +94,7 @@ def open_mirror_folder(
 
 
 def _remove_created(folder: Path, *, had_own: bool, keep: bool) -> None:
-    """Remove what opening a mirror made, when no mirror came of it, and nothing else."""
+    """Remove what opening a mirror made, when none came of it; what was there before stays."""
     if had_own:
         for suffix in ("", "-wal", "-shm"):
             remove_file(folder / OWN_FOLDER / f"{STATE_FILE}{suffix}")
@@ -108,7 +108,7 @@ def _remove_created(folder: Path, *, had_own: bool, keep: bool) -> None:
 
 
 def _check_no_loop(folder: Path, source: str) -> None:
-    """Refuse to make a mirror of a Source in the very folder that the Source publishes."""
+    """Refuse a mirror in the folder that its Source publishes: copies would be published, too."""
     if not (folder / OWN_FOLDER / _CATALOGUE).is_file():
         return
     from resourcesync.catalogue.reader import read_note  # noqa: PLC0415 - rarely

@@ -11,8 +11,11 @@ from urllib.parse import urlsplit
 from resourcesync.app import mirror_home, mirror_stores
 from resourcesync.app.mirror_home import Home
 from resourcesync.app.mirror_opening import open_mirror_folder
+from resourcesync.destination.sync_state import SyncState
 from resourcesync.destination.trash import Trash, register_lost_trash
+from resourcesync.discovery.known_addresses import MovedBases, address_fields, present_uri
 from resourcesync.errors import ConfigurationError
+from resourcesync.mirror_state.database import SqliteMirrorState
 from resourcesync.mirror_state.rows import Fixity, PendingTask, TrashRow
 from resourcesync.model.globs import normal_path, parse_glob
 from resourcesync.model.own_names import OWN_FOLDER
@@ -25,21 +28,23 @@ TrashFilter = Callable[[TrashRow], bool]
 """True for the selected rows of the trash."""
 
 
-def trash_filter(glob: str = "", removed_before: int | None = None) -> TrashFilter:
-    """Return the filter for rows of the trash."""
+def trash_filter(folder: Path, glob: str = "", removed_before: int | None = None) -> TrashFilter:
+    """Return the filter for rows of the trash; a URI is the present or the first one."""
     try:
         pattern = parse_glob(glob) if glob else None
     except ConfigurationError:
         if not glob.startswith(("/", "http")):  # a path need not be a valid glob
             raise
         pattern = None
+    moved = mirror_home.read_state(folder, _moved)
 
     def fits(row: TrashRow) -> bool:
         if removed_before is not None and row.removed >= removed_before:
             return False
-        if not glob or glob in (row.uri, f"/{row.path}"):
+        present = present_uri(row.uri, moved)
+        if not glob or glob in (row.uri, present, f"/{row.path}"):
             return True
-        parts = urlsplit(row.uri)
+        parts = urlsplit(present)
         return pattern is not None and (
             pattern.matches(normal_path(row.path), None)
             or (bool(row.uri) and pattern.matches(parts.path, parts.query or None))
@@ -48,13 +53,20 @@ def trash_filter(glob: str = "", removed_before: int | None = None) -> TrashFilt
     return fits
 
 
-def rows_of(folder: Path, fits: TrashFilter) -> Iterator[tuple[TrashRow, int | None]]:
-    """Yield the rows of the trash, by path, with their bytes; ``None`` for a missing file.
+def rows_of(
+    folder: Path, fits: TrashFilter
+) -> Iterator[tuple[TrashRow, int | None, dict[str, object]]]:
+    """Yield the rows of the trash, by path, with their bytes (``None``: missing) and addresses.
 
     The trash is read without a lock: a pull may go on meanwhile.
     """
     rows, size = read_rows(folder, fits), _sizes(folder)
-    yield from ((row, size(row.place)) for row in rows)
+    moved = mirror_home.read_state(folder, _moved)
+    yield from ((row, size(row.place), address_fields(row.uri, moved)) for row in rows)
+
+
+def _moved(state: SqliteMirrorState) -> MovedBases:
+    return SyncState(state).moved
 
 
 def read_rows(folder: Path, fits: TrashFilter) -> Iterator[TrashRow]:

@@ -94,7 +94,7 @@ class Source(msgspec.Struct, frozen=True, kw_only=True):
                 with ExitStack() as held:
                     try:
                         document = held.enter_context(_open_document(documents, address))
-                    except (errors.NotAListError, errors.ResourceMissingError):
+                    except errors.ResourceMissingError:
                         if address in may_lack:
                             continue
                         raise

@@ -44,7 +44,7 @@ class ExitCode(IntEnum):
     UNREACHABLE = 4, "the Source does not answer now"
     UNUSABLE = 5, "the Source answers but offers no usable list"
     REFUSED = 6, "401, 403, robots.txt, TLS or policy"
-    STOPPED = 7, "a safety limit was reached; nothing was deleted"
+    STOPPED = 7, "a safety limit was reached; nothing beyond it was deleted"
     LOCAL = 8, "this machine: disk full, permissions, damaged state"
     LOCKED = 9, "another run has locked this mirror or this tree"
     BUDGET = 10, "a budget was reached; consistent, run again to continue"

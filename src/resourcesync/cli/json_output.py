@@ -79,11 +79,7 @@ def _escaped(character: str) -> str:
 
 
 def _json_safe(value: object) -> object:
-    """Return ``value`` as it may be shown in JSON.
-
-    Times become text and lone surrogates are escaped, since JSON has neither; the user information
-    of addresses is hidden.
-    """
+    """Return a value as JSON may show it: times as text, no lone surrogates, no users."""
     if isinstance(value, Digest):
         return str(value)
     if isinstance(value, Mapping):

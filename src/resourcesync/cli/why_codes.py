@@ -19,6 +19,7 @@ from resourcesync.cli.output import (
     read_tables,
 )
 from resourcesync.errors import ConfigurationError, ResourceSyncError
+from resourcesync.model.leniencies import LENIENCIES, Leniency
 
 if TYPE_CHECKING:
     from resourcesync.validator.rule import Rule
@@ -52,6 +53,10 @@ def _explain(name: str, screen: Screen) -> CommandOutcome:
         screen.report("error-code", error)
     elif start in WORDS:
         screen.report("word", {"word": start, "meaning": WORDS[start]})
+    elif start in LENIENCIES:
+        broken, meaning = LENIENCIES[Leniency(start)]
+        broken = f" It breaks {RULES[broken].code}." if broken else ""
+        screen.report("word", {"word": start, "meaning": f"Tolerated: {meaning}.{broken}"})
     else:
         found = [rule for rule in RULES.values() if rule.code.lower().startswith(start)]
         found = found or [rule for rule in RULES.values() if rule.id.lower().startswith(start)]

@@ -16,6 +16,7 @@ from resourcesync.destination.pull_session import SyncOutcome, SyncSession
 from resourcesync.destination.reports import DeletionResult, Failing
 from resourcesync.destination.sync_state import SyncState, encode_notes, gone_rows
 from resourcesync.destination.transfers.verification import installed_content
+from resourcesync.discovery.known_addresses import address_fields
 from resourcesync.errors import StorageError
 from resourcesync.mirror_state.database import SqliteMirrorState
 from resourcesync.mirror_state.rows import Copy, Pending, PendingTask, StateTransaction, TrashRow
@@ -152,13 +153,13 @@ def _delete_group(
     done = StateTransaction(removed=removed, completed=gone, trashed=trashed, now=now)
     notes = encode_notes(trashing=False)
     state.commit(structs.replace(done, suspect=kept, pending=failed, notes=notes))
-    tally.deleted += len(removed)
+    tally.deleted, moved = tally.deleted + len(removed), SyncState(state).moved
     tally.trashed += len(trashed)
     for (row, copy), result in zip(present, results, strict=True):
         if not isinstance(result, StorageError):
-            fields = {"status": "ok", "action": "delete", "uri": row.loc, "path": copy.path}
             found = {"place": result, "set_aside": set_aside.get(copy.path, "")}
-            more = {"was_bytes": copy.length, "reason": row.reason}
+            more = {"path": copy.path, "was_bytes": copy.length, "reason": row.reason}
+            fields = address_fields(row.uri, moved) | {"status": "ok", "action": "delete"}
             equipment.report("item", {**fields, **more, **found})
 
 
@@ -166,15 +167,13 @@ def _report_failure(equipment: Dependencies, row: Pending, error: StorageError) 
     is_edited = error.code == pending_tasks.LOCAL_CHANGE
     reason = pending_tasks.EDITED_REASON if is_edited else error.message
     fields = pending_tasks.failed_item("delete", row.loc, row.path, error.code, reason, kept=True)
-    equipment.report("item", fields)
+    moved = SyncState(equipment.state).moved
+    equipment.report("item", fields | address_fields(row.uri, moved))
     return Failing(uri=row.uri, code=error.code, reason=reason)
 
 
 def _removal(equipment: Dependencies, copy: Copy) -> CopyRemoval:
-    """Return the removal of the known file, or of any file after a kill during its replacement.
-
-    A file that an audit found altered goes to quarantine, if it still is.
-    """
+    """Return the removal of the known file, or of any file after a kill during its replacement."""
     known = copy.signature
     if copy.is_unknown:
         known = equipment.copies.signature(copy.path) or known

@@ -44,7 +44,7 @@ from resourcesync.errors import (
 from resourcesync.mirror_state.rows import ProcessedDocument, StateTransaction
 from resourcesync.model.leniencies import leniency_fields
 from resourcesync.model.settings import AuditMethod
-from resourcesync.model.timestamps import to_microseconds
+from resourcesync.model.timestamps import SECOND, to_microseconds
 
 if TYPE_CHECKING:
     from resourcesync.destination.audits.explain import Explanation, Findings
@@ -320,13 +320,16 @@ class Destination:
         known = self._sync_state.filters
         has_new_filters = known not in (None, filters)  # not in sync by these yet
         if known is not None and has_new_filters:
-            fields = {"before": structs.asdict(known), "after": structs.asdict(filters)}
-            self._dependencies.report("scope", fields)
+            passed = (pull.now - (self._sync_state.filters_at or 0)) / SECOND
+            before, after = structs.asdict(known), structs.asdict(filters)
+            is_moving = {"is_since_moving": filters.is_after(known, passed)}
+            self._dependencies.report("scope", {"before": before, "after": after, **is_moving})
         pull.cursor = pull.cursor.with_baseline_due() if place.is_due else pull.cursor
         if not options.dry_run:
             # One transaction: new filters without a baseline would seem to be in sync after a kill.
             self._sync_state.write(
                 filters=filters,
+                filters_at=pull.now,
                 options=options.stored,
                 changes_accepted=self._sync_state.changes_since if options.changes_only else None,
                 missing_accepted=pull.accepts_missing,

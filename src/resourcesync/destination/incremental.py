@@ -142,10 +142,7 @@ class Incremental:
         return self._apply(history, held)
 
     def _roll_back(self, message: str) -> Next:
-        """Go on with a baseline, since processed changes may be withdrawn.
-
-        They are: by a Source that was restored from an older state, which no later change shows.
-        """
+        """Go on with a baseline, since processed changes may be withdrawn."""
         pull = self._pull
         pull.warn("rewritten", f"{message}: running a baseline")
         # At once, even if the baseline cannot run now: the rewriting may be seen only once.
@@ -168,11 +165,7 @@ class Incremental:
         return history.change_count > 0 or any(done.entries for done in pull.cursor.processed)
 
     def _check_for_newer_list(self) -> bool:
-        """Return whether there is a newer Resource List than the one read last.
-
-        It may have something that the Change Lists do not, also where they continue after it. One
-        that cannot be fetched or used now proves nothing.
-        """
+        """Return whether there is a newer Resource List than the one read last."""
         pull = self._pull
         uri, known = pull.found.resource_list, pull.sync_state.list_head
         if uri is None:
@@ -345,10 +338,7 @@ class Incremental:
         )
 
     def _found_orphans(self) -> Iterator[str]:
-        """Return the copies that no entry links to any more.
-
-        An unusable entry may be the one that links to them: then all stay.
-        """
+        """Return the copies that no entry links to any more."""
         pull = self._pull
         has_unusable = pull.selection.refusals.count or pull.sync_state.refused_count
         return iter(()) if has_unusable else self._orphans()

@@ -23,6 +23,7 @@ from resourcesync.destination.mapping.names import NameMapping, uris_at
 from resourcesync.destination.options import Dependencies
 from resourcesync.destination.planner import NOT_WANTED, ListedEntry
 from resourcesync.destination.sync_state import MOVING, SyncState
+from resourcesync.discovery.known_addresses import address_fields
 from resourcesync.errors import StorageError, SyncError
 from resourcesync.mirror_state.database import SqliteMirrorState
 from resourcesync.mirror_state.rows import Copy, PathKey, Pending, PendingTask, StateTransaction
@@ -142,8 +143,10 @@ class PathAssignment:
         if not self._dry_run:
             self._sync_state.write(yielding=sorted(now), **{MOVING: True})
         self._vacate_paths(changed & now)
-        stay = frozenset(self._move(sorted(changed - now)))
+        failed = self._move(sorted(changed - now))
+        stay = frozenset(failed)
         if stay:  # their preferred path is occupied: the next baseline tries again
+            self._warn(failed)
             self._selection.change_mapping(replace(before, relocated=now | stay), stay)
             self._sync_state.write(yielding=sorted(now | stay))
         self._finish_moves()
@@ -155,7 +158,7 @@ class PathAssignment:
             return
         if isinstance(self._mapping, NameMapping):
             self._vacate_paths(self._mapping.relocated)
-        stay = self._move(copy.uri for copy in self._state.copies())
+        self._warn(stay := self._move(copy.uri for copy in self._state.copies()))
         self._move(row.uri for task in PendingTask for row in self._state.pending(task))
         if not stay:
             self._finish_moves()
@@ -163,6 +166,13 @@ class PathAssignment:
     def _vacate_paths(self, uris: frozenset[str]) -> None:
         for error in self._move(sorted(uris)).values():
             raise error
+
+    def _warn(self, failed: dict[str, StorageError]) -> None:
+        for error in islice(failed.values(), 1):
+            others = f" ({len(failed):,} such copies)" if len(failed) > 1 else ""
+            message = f"{error.message}: the copy keeps another name{others}"
+            about: dict[str, object] = {"code": error.code, "message": message, "hint": error.hint}
+            self._dependencies.report("warning", about | {"evidence": error.evidence})
 
     def _finish_moves(self) -> None:
         if not self._dry_run:
@@ -205,11 +215,10 @@ class PathAssignment:
         ]
         results = [""] * len(batch) if self._dry_run else self._dependencies.copies.move(batch)
         for (copy, to), result in zip(moves, results, strict=True):
-            fields = {"action": "move", "uri": copy.uri, "path": to, "was": copy.path}
+            address = address_fields(copy.uri, self._sync_state.moved)
+            fields = {"action": "move", **address, "path": to, "was": copy.path}
             if isinstance(result, StorageError):
                 failed[copy.uri] = result
-                why = {"code": result.code, "reason": result.message}
-                self._dependencies.report("item", {"status": "error", **fields, **why})
             else:
                 done.append(copy._replace(path=to, signature=result))
                 self.renamed += 1

@@ -448,6 +448,7 @@ class MirrorStatus(msgspec.Struct, frozen=True, kw_only=True):
         is_counted: All that the Source lists is known. Until a first pull, or one with other
             filters, completes, the number of missing resources is unknown.
         is_refuted: An audit since the last run that was in sync found that the mirror is not.
+        audit_accuracy_ratio: Share of the checked copies that the last audit found right, 0 to 1.
     """
 
     mirror: str
@@ -479,6 +480,7 @@ class MirrorStatus(msgspec.Struct, frozen=True, kw_only=True):
     recheck_reached_seconds: float = 0.0
     is_counted: bool = True
     is_refuted: bool = False
+    audit_accuracy_ratio: float | None = None
 
     @property
     def is_recheck_late(self) -> bool:

@@ -325,7 +325,7 @@ class RecordedPlan:
                     self._mended += not is_kept
                 if isinstance(decision, planner.Delete) and self._is_edited(decision.copy, look):
                     copy, reason = decision.copy, EDITED_REASON
-                    found = ("delete", copy.uri, copy.path, LOCAL_CHANGE, reason)
+                    found = ("delete", self._shown(copy).uri, copy.path, LOCAL_CHANGE, reason)
                     self._pull.dependencies.report("item", failed_item(*found, kept=True))
                     failing = reports.Failing(uri=copy.uri, code=LOCAL_CHANGE, reason=reason)
                     self._edited.append(failing)
@@ -350,8 +350,17 @@ class RecordedPlan:
         foreseen, review = self._report(counts.plan), self._pull.options.review
         if review is not None:
             checked = self._pull.dependencies.cancel.checked
-            review(counts.plan.mode, lambda: checked(iter(self._decisions)), counts.plan.same)
+            shown = (
+                each._replace(copy=self._shown(each.copy))
+                if isinstance(each, planner.Delete)
+                else each
+                for each in self._decisions
+            )
+            review(counts.plan.mode, lambda: checked(shown), counts.plan.same)
         return foreseen
+
+    def _shown(self, copy: Copy) -> Copy:
+        return copy._replace(uri=self._pull.selection.addresses.source_uri(copy.uri))
 
     def _report(self, plan: reports.PlanSummary) -> reports.DeletionResult:
         pull, limit = self._pull, self._pull.options.max_delete

@@ -50,6 +50,17 @@ class Filters(msgspec.Struct, frozen=True, kw_only=True):
     allow_origins: tuple[str, ...] = ()
     links: tuple[str, ...] = ()
 
+    def is_after(self, before: "Filters", seconds: float) -> bool:
+        """True if these are the filters before, but for a ``since`` that went on with the time."""
+        if self.since is None or before.since is None:
+            return False
+        ahead = (self.since - before.since).total_seconds() - seconds
+        return abs(ahead) < _ROUGHLY and replace(before, since=self.since) == self
+
+
+_ROUGHLY: Final = 60.0
+"""Seconds by which the beginnings of two pulls may differ from the times of their filters."""
+
 
 class Scope(Filters, frozen=True, kw_only=True, dict=True):
     """Origins that a Source may list, and the operator's filters.

@@ -139,6 +139,7 @@ class SyncState:
     discovered_at = _Note("found-at", Microseconds)
     filters = _Note("filters", Filters)
     """The filters of the last pull."""
+    filters_at = _Note("filters-at", Microseconds)
     stored_options = _Note("options", StoredOptions)
     """The options of the last pull that are remembered besides the filters."""
     list_head = _Note("list-head", ListVersion)

@@ -16,6 +16,7 @@ from resourcesync.destination.pending_tasks import RESTORED, pending_delete, qua
 from resourcesync.destination.planner import FILTERED, OUT_OF_SCOPE, is_restored
 from resourcesync.destination.sync_state import SyncState
 from resourcesync.destination.transfers.verification import check_installed
+from resourcesync.discovery.known_addresses import address_fields
 from resourcesync.errors import StorageError
 from resourcesync.mirror_state.database import SqliteMirrorState
 from resourcesync.mirror_state.rows import (
@@ -94,7 +95,7 @@ class Trash(msgspec.Struct, kw_only=True):
         if not (row.path and row.uri):
             self._fail(row, *_NO_PLACE)
         elif size is None:
-            self._check_gone(row)
+            self._is_restored(row)
         else:
             length, digests = self.copies.digest(row.path, _algorithms(row)) or (-1, ())
             is_same = length == size and not disagree(parse_digests(row.digests), digests)
@@ -110,9 +111,9 @@ class Trash(msgspec.Struct, kw_only=True):
             return
         algorithms = _algorithms(row)
         staged = copies.stage_trashed(row.place, algorithms)
-        if staged is None:  # a row without a file is dropped
-            self._check_gone(row)
-            self._drop([row])
+        if staged is None:
+            if self._is_restored(row):  # by a run that was killed before it dropped the row
+                self._drop([row])
             return
         length, digests = staged.seal()
         if disagree(parse_digests(row.digests), digests):
@@ -132,9 +133,11 @@ class Trash(msgspec.Struct, kw_only=True):
             self._count(row, length)
             self._drop([row])
 
-    def _check_gone(self, row: TrashRow) -> None:
-        if self.state.copy(row.uri) is None:
+    def _is_restored(self, row: TrashRow) -> bool:
+        is_there = self.state.copy(row.uri) is not None
+        if not is_there:
             self._fail(row, *_GONE)
+        return is_there
 
     def _obstacle(self, row: TrashRow, *, is_same: bool) -> tuple[str, str] | None:
         known, is_there = self.state.copy(row.uri), self.copies.signature(row.path) is not None
@@ -210,12 +213,17 @@ class Trash(msgspec.Struct, kw_only=True):
     def _count(self, row: TrashRow, size: int, action: str = "restore") -> None:
         self._result.files += 1
         self._result.size += size
-        self.report("item", {"status": "ok", **_fields(row, action), "bytes": size})
+        self.report("item", {"status": "ok", **self._fields(row, action), "bytes": size})
 
     def _fail(self, row: TrashRow, code: str, reason: str) -> None:
         self._result.failed += 1
-        fields = {**_fields(row, "restore"), "code": code, "reason": reason, "place": row.place}
-        self.report("item", {"status": "error", **fields})
+        fields = self._fields(row, "restore")
+        why = {"code": code, "reason": reason, "place": row.place}
+        self.report("item", {"status": "error", **fields, **why})
+
+    def _fields(self, row: TrashRow, action: str) -> dict[str, object]:
+        address = address_fields(row.uri, SyncState(self.state).moved)
+        return {"action": action, **address, "path": row.path}
 
 
 _EVER: Final = 2**63 - 1
@@ -239,10 +247,6 @@ def _newest_of_each_path(rows: Iterable[TrashRow]) -> Iterator[TrashRow]:
         if not row.path or row.path != last:
             yield row
         last = row.path
-
-
-def _fields(row: TrashRow, action: str) -> dict[str, object]:
-    return {"action": action, "uri": row.uri, "path": row.path}
 
 
 def register_lost_trash(state: SqliteMirrorState, copies: Copies, clock: Clock) -> None:

@@ -6,7 +6,12 @@ from typing import TYPE_CHECKING, BinaryIO, Final, Protocol, Self
 
 import msgspec
 
-from resourcesync.errors import ResourceSyncError
+from resourcesync.errors import (
+    DocumentError,
+    ResourceSyncError,
+    SourceError,
+    SourceUnavailableError,
+)
 from resourcesync.model.entries import RefusedEntry
 from resourcesync.ports import Fetcher, FetchFailure, FetchRequest, FetchResponse, Purpose
 from resourcesync.ports.validators_and_dates import served_at, validators_of
@@ -19,6 +24,7 @@ Scratch = Callable[[], BinaryIO]
 
 
 _NOT_MODIFIED: Final = 304
+_SERVER_FAULT: Final = 500
 _MAX_AGE_DIGITS: Final = 10
 
 
@@ -101,6 +107,17 @@ def fetch(documents: DocumentProvider, uri: str) -> FetchedDocument:
     fetched = documents.get(uri, purpose=Purpose.DOCUMENT)
     assert fetched is not None, "an unconditional request is never answered with 304"
     return fetched
+
+
+def is_of_document(error: ResourceSyncError) -> bool:
+    """True if an error is of one document, though the next request may bring it.
+
+    A Source that does not answer, or asks to wait, would not bring the others either.
+    """
+    if isinstance(error, SourceUnavailableError):
+        is_fault = error.status >= _SERVER_FAULT and error.retry_after is None
+        return is_fault or error.code == "truncated"
+    return isinstance(error, SourceError | DocumentError)
 
 
 class DocumentFetcher:

@@ -37,6 +37,12 @@ def present_uri(uri: str, moved: MovedBases) -> str:
     return uri
 
 
+def address_fields(uri: str, moved: MovedBases) -> dict[str, object]:
+    """Return the fields of a URI in the mirror: the present address, beside it the one known."""
+    present = present_uri(uri, moved)
+    return {"uri": present} if present == uri else {"uri": present, "known_as": uri}
+
+
 def known_uri(uri: str, moved: MovedBases) -> str:
     """Return the URI in the mirror of an address at the Source, normalised."""
     for there, here in longest_first(moved):

@@ -109,7 +109,7 @@ class _SourceResolver:
                 return climbed
 
     def _climb(self, document: Document, found: SourceLists) -> SourceLists:
-        """From a list up to its Capability List, which knows the other lists (§6.2)."""
+        """Climb from a list to its Capability List (§6.2), by way of the index above a part."""
         seen = {found.entry, document.uri}
         header, base = document.header, document.uri
         for _ in range(_MAX_HOPS):
@@ -132,10 +132,7 @@ class _SourceResolver:
         return found
 
     def _of_its_moment(self, document: Document, uri: str, climbed: SourceLists) -> SourceLists:
-        """Return the lists of the Source; those of an archived one alone, as it has its moment.
-
-        A mirror that followed a list before it was superseded follows the Source.
-        """
+        """Return the lists of the Source; those of an archived one alone, as it has its moment."""
         header = document.header
         assert header.capability is not None, "it is a list of the framework"
         field = _LISTS[header.capability]

@@ -16,6 +16,7 @@ from resourcesync.discovery.document_fetcher import (
     DocumentProvider,
     FetchedDocument,
     fetch,
+    is_of_document,
 )
 from resourcesync.discovery.sets import ANY, OfferedSet, choose
 from resourcesync.model.entries import Part
@@ -177,8 +178,7 @@ class Search(Generic[T]):
 
     def note(self, uri: str, error: errors.ResourceSyncError) -> None:
         """Remember a try that led to nothing, as evidence."""
-        status = error.status if isinstance(error, errors.SourceError) else None
-        self._tried.append(_Try(uri, str(status or error.message), error))
+        self._tried.append(_Try(uri, _outcome_of(error), error))
 
     def _note(self, uri: str, outcome: str) -> None:
         self._tried.append(_Try(uri, outcome))
@@ -187,8 +187,8 @@ class Search(Generic[T]):
         return any(uri == tried.uri for tried in self._tried)
 
     def _probe(self, uri: str, hops: int = 0, *, is_own: bool = False) -> T | None:
-        """Follow one address; ``None`` when there is nothing to follow."""
-        fetched = None if self._was_tried(uri) else self._get(uri)
+        """Follow an address, ``is_own`` if given or led to by its page; ``None``: nothing."""
+        fetched = None if self._was_tried(uri) else self._get(uri, is_named=hops > 0)
         if fetched is None:
             return None
         with fetched:
@@ -240,15 +240,19 @@ class Search(Generic[T]):
             )
         )
 
-    def _get(self, uri: str) -> FetchedDocument | None:
+    def _get(self, uri: str, *, is_named: bool = False) -> FetchedDocument | None:
         try:
             return fetch(self._documents, uri)
         except errors.SourceError as error:
-            self._pass_over(uri, error)
+            self._pass_over(uri, error, is_named=is_named)
             return None
 
-    def _pass_over(self, uri: str, error: errors.ResourceSyncError) -> None:
-        if not (_is_absence(error) or (_is_faulty(error) and not uri.endswith(_ROBOTS_NAME))):
+    def _pass_over(
+        self, uri: str, error: errors.ResourceSyncError, *, is_named: bool = False
+    ) -> None:
+        is_refused = is_named and isinstance(error, errors.SourceRefusedError)
+        is_absence = _is_absence(error) and not is_refused
+        if not (is_absence or (_is_faulty(error) and not uri.endswith(_ROBOTS_NAME))):
             raise error
         self.note(uri, error)
 
@@ -304,42 +308,51 @@ class Search(Generic[T]):
         self, targets: Iterable[str], index: FetchedDocument | None = None
     ) -> T | None:
         """Nothing shows which of them are ResourceSync's: those with a capability win (§6.3.4)."""
-        marked, plain = self._sort([uri for uri in targets if not self._was_tried(uri)])
+        named = [uri for uri in targets if not self._was_tried(uri)]
+        if len(named) == 1:
+            return self._probe(named[0], 1, is_own=True)
+        marked, plain, unread = self._sort(named)
         best = marked or plain
+        if index is not None and not marked and plain and len(plain) + len(unread) > 1:
+            for uri, error in unread.items():  # a part of the list, whose reader reports it
+                self._note(uri, _outcome_of(error))
+            return self._goal.use(index.open(), index)
+        for uri, error in unread.items():
+            self._pass_over(uri, error, is_named=True)
         if len(best) == 1:
             return self._probe(best[0], 1, is_own=True)
-        if plain and not marked and index is not None:
-            return self._goal.use(index.open(), index)
         return self._goal.use_several(tuple(OfferedSet(uri=uri) for uri in best)) if best else None
 
-    def _sort(self, targets: list[str]) -> tuple[list[str], list[str]]:
-        """Return those with a capability, and the plain sitemaps that no other one lists."""
+    def _sort(
+        self, targets: list[str]
+    ) -> tuple[list[str], list[str], dict[str, errors.ResourceSyncError]]:
+        """Return those with a capability, plain sitemaps that no other lists, and unread ones."""
         marked, plain, feeds = list[str](), list[str](), list[str]()
+        unread = dict[str, errors.ResourceSyncError]()
         listed, size = set[str](), 0
         for number, target in enumerate(targets):
-            if number >= _MAX_PROBED or size >= _MAX_BYTES or len(targets) == 1:
+            if number >= _MAX_PROBED or size >= _MAX_BYTES:
                 plain += targets[number:]
                 break
-            fetched = self._get(target)
-            if fetched is None:
-                continue
-            with fetched:
-                size += fetched.stream.seek(0, SEEK_END)
-                try:
+            try:
+                with fetch(self._documents, target) as fetched:
+                    size += fetched.stream.seek(0, SEEK_END)
                     document = _open(fetched)
-                except (errors.NotAListError, errors.UnexpectedDocumentError) as error:
-                    self.note(target, error)
-                    continue
-                if document.form.is_feed:  # the sitemaps list what it lists, and more
-                    feeds.append(target)
-                elif document.header.capability is None:
-                    plain.append(target)
-                    listed |= _parts_among(targets, document)
-                else:
-                    marked.append(target)
+                    if document.form.is_feed:  # the sitemaps list what it lists, and more
+                        feeds.append(target)
+                    elif document.header.capability is None:
+                        plain.append(target)
+                        listed |= _parts_among(targets, document)
+                    else:
+                        marked.append(target)
+            except (errors.SourceError, errors.DocumentError) as error:
+                if not is_of_document(error):
+                    raise
+                unread[target] = error
         if feeds and (marked or plain):
             self.found_by += _NO_FEEDS
-        return marked, [uri for uri in plain if uri not in listed] or plain or feeds
+        plain = [uri for uri in plain if uri not in listed] or plain or feeds
+        return marked, plain, {uri: unread[uri] for uri in unread if uri not in listed}
 
     def _check_present(self, *, is_page: bool = True) -> None:
         address = self._goal.address
@@ -451,12 +464,18 @@ def _parts_among(targets: Iterable[str], document: "Document") -> set[str]:
     return set(targets).intersection(parts)
 
 
+def _outcome_of(error: errors.ResourceSyncError) -> str:
+    status = error.status if isinstance(error, errors.SourceError) else None
+    return str(status or error.message)
+
+
 def _is_absence(error: errors.ResourceSyncError) -> bool:
-    """True if an answer means that nothing is there: 403 is how some servers hide dot files."""
+    """True if an answer means that no list is there: 403 is how some servers hide dot files."""
     if isinstance(error, errors.SourceRefusedError):
         return error.status == _NOT_FOR_DOTS
     is_refused = isinstance(error, errors.BadResponseError) and error.status in _CLIENT_ERRORS
-    return is_refused or isinstance(error, errors.ResourceMissingError)
+    is_other = isinstance(error, errors.NotAListError | errors.UnexpectedDocumentError)
+    return is_refused or is_other or isinstance(error, errors.ResourceMissingError)
 
 
 def _is_faulty(error: errors.ResourceSyncError | None) -> bool:

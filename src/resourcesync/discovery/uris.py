@@ -266,10 +266,7 @@ def _authority(scheme: str, text: str) -> str | _UriFault:
 
 
 def _is_host(host: str) -> bool:
-    """True for a name, a dotted quad, or an IPv6 address without a zone.
-
-    What other software might read as a number (``127.1``, ``0x7f.1``) must be a dotted quad.
-    """
+    """True for a name, a dotted quad, or IPv6 without a zone; not for other numbers (``127.1``)."""
     try:
         if host.startswith("["):
             return "%" not in host and bool(IPv6Address(host[1:-1]).packed)

@@ -65,7 +65,7 @@ LENIENCIES: Final = {
     Leniency.ATOM_FORM: ("G02", "The sitemap is an Atom feed, which lists recent pages only"),
     Leniency.FEED_UNLINKED: ("", "An item of a feed has no page; it is left out"),
     Leniency.INDEX_LISTS_ITSELF: ("", "The index lists itself; that entry is left out"),
-    Leniency.ROBOTS_LINE: ("", "A sitemap that robots.txt names is not there, or is a page"),
+    Leniency.ROBOTS_LINE: ("", "A sitemap that robots.txt names is not there; it is left out"),
     Leniency.SCHEME_MISSING: ("G13", "An address has no http:// or https://"),
     Leniency.HOST_TWIN: ("", "An entry is on the same host with www., or without it"),
     Leniency.TLS_TWIN: ("", "An entry is http beside https: https is requested"),

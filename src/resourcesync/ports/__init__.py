@@ -287,6 +287,7 @@ class CopyInstallation(msgspec.Struct):
         replaces: Stat signature of the present file in the mirror's state, or ``None`` for no file.
         content: Its content there; ``None``: not known. A file that differs in both is moved to
             quarantine, not lost.
+        since: When it was put in place, microseconds: if its status changed later, it is read.
     """
 
     staged: StagedCopy
@@ -294,6 +295,7 @@ class CopyInstallation(msgspec.Struct):
     lastmod: int | None = None
     replaces: str | None = None
     content: CopyContent | None = None
+    since: int = 0
 
 
 class CopyRemoval(msgspec.Struct, frozen=True, kw_only=True):

@@ -171,11 +171,7 @@ class ServedFolder:
             raise _unreadable(error) from error
 
     def _open_directly(self, names: Names) -> OpenFile | None:
-        """Open a file in the folder, or in one directly below it, by the fewest calls.
-
-        Only the last name of a path is safe from links, so each call adds one name. Whatever is
-        unusual is ``None``: ``open`` finds out what it is.
-        """
+        """Open a file at most one folder down, by few calls; ``None``: ``open`` finds out."""
         if not 1 <= len(names) <= 2 or self._is_closed(names):  # noqa: PLR2004 - as described
             return None
         first = b"%s/%s" % (self._path, names[0])

@@ -120,11 +120,7 @@ class ReadBackCheck:
 
 
 def _are_plain(entries: Sequence[Any], chunk: bytes) -> bool:
-    """True if some bytes are plain entries, and have the URIs, digests and lengths of these.
-
-    Plain entries are well-formed and read the same by every reader: their elements and attributes
-    are in one order, with no references, and nothing else is between them.
-    """
+    """True if some bytes are plain entries, and have the URIs, digests and lengths of these."""
     if not isinstance(entries, ResourceRun) or not chunk.isascii():
         return False
     pieces = _split_plain(chunk.decode())

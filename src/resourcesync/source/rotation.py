@@ -93,10 +93,7 @@ def supersede(
 def _superseded_by(
     superseded: tuple[SupersededList, ...], former: SupersededList
 ) -> tuple[SupersededList, ...]:
-    """A list that is written with each change would else add thousands: two may count as one.
-
-    The earlier moment stays: Change Lists reach back to it.
-    """
+    """Two may count as one, of the earlier moment: some lists are written with each change."""
     last = superseded[-1] if superseded else None
     is_same = last is not None and not (last.name or former.name)
     if last is not None and is_same and 0 <= former.at - last.at < COALESCED:

@@ -216,11 +216,7 @@ def _judge_coverage(documents: Sequence[DocumentSummary]) -> Iterator[RuleFindin
 
 
 def _judge_packed(documents: Sequence[DocumentSummary]) -> Iterator[RuleFinding]:
-    """Check that each change that a Change List has is in the package of its interval (§13.2).
-
-    Where two intervals meet, a change of that very moment may be in either package. So it is
-    checked at the package that ends then: the one before may no longer be listed.
-    """
+    """Check that each change that a Change List has is in the package of its interval (§13.2)."""
     lists = [summary for summary in _of(documents, Capability.CHANGE_LIST) if not summary.is_index]
     manifests = _of(documents, Capability.CHANGE_DUMP_MANIFEST)
     for manifest in manifests:

@@ -190,11 +190,7 @@ _NO_SUMMARY: Final = DocumentSummary(uri="")
 
 
 def _is_folder(uri: str) -> bool:
-    """True if an address is that of a site or a folder.
-
-    It is often listed under a name of its own, such as ``index.html``, and that cannot be seen
-    from outside: such a page is never reported as missing from the set.
-    """
+    """True if an address is of a folder: its page may be listed under a name (``index.html``)."""
     return urlsplit(uri).path.endswith("/") or not urlsplit(uri).path
 
 

@@ -158,13 +158,22 @@ class Validator:
         manifests = yield from self._judge_dumps(walk, target, whole=whole)
         is_top = walk.summaries[0].capability in _TOP
         all_read = whole and is_top and not walk.is_cut and not walk.has_dropped_targets
+        is_described = walk.is_local and self._is_described_above(walk, target)
         for finding in judge_together([*walk.summaries, *manifests], whole_source=all_read):
-            yield walk.with_local_path(finding)
+            if finding.rule.id != "SD09" or not is_described:
+                yield walk.with_local_path(finding)
         if walk.is_cut or walk.has_dropped_targets:
             yield results.CutShort(target, len(walk.summaries), all_read=not walk.is_cut)
         linked = linked_documents(walk.summaries[0])
         if linked and not whole and not walk.is_local:
             yield results.StandaloneDocument(target, len(linked))
+
+    def _is_described_above(self, walk: DocumentWalk, target: str) -> bool:
+        """True if the Source Description is outside of the folder, as that of a site is."""
+        first, identity = walk.summaries[0], self._access.identity
+        place = identity(walk.places[first.uri]).removeprefix(identity(target))
+        folder, above = first.uri.removesuffix(place), first.link("up") or ""
+        return folder != first.uri and "://" in above and not above.startswith(f"{folder}/")
 
     def _first_uris(self, documents: DocumentProvider, address: str) -> tuple[str, ...]:
         if "://" not in address:

@@ -58,12 +58,7 @@ JITTER = 0.25
 
 
 def busiest(moments: list[tuple[float, str]], rate: float, lanes: int) -> Busiest:
-    """Return the second of a log that is nearest to what may be asked, or furthest beyond.
-
-    The rate is kept by units that do not know of each other, each with the same space between its
-    requests. So in any second one request more for each unit under way may fall, and one more for
-    each that begins then, since it begins with a request.
-    """
+    """Return the second of a log that is nearest to what may be asked, or furthest beyond."""
     begun: dict[str, float] = {}
     for moment, target in moments:
         begun.setdefault(target.split("/")[1], moment)

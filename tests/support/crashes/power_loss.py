@@ -45,10 +45,7 @@ class Recorder:
     def record(
         self, scene: Scene, root: Path, mutant: str, *, together: bool
     ) -> tuple[Disk, list[Operation]]:
-        """Let a scene be done; return the disk as it was before, and what was done to it.
-
-        ``together``: by one sync of the file system for a group, where else each file is synced.
-        """
+        """Let a scene be done; return the disk as it was before, and what was done to it."""
         before = Disk(root)
         with mutated(mutant, together=together):
             self._library.note_below(str(root).encode(), str(self._log).encode())
@@ -111,11 +108,7 @@ def _check_recorded(before: Disk, done: list[Operation], root: Path) -> None:
 def _states(
     disk: Disk, done: list[Operation], luck: random.Random, most: int, scene: Scene
 ) -> Iterator[tuple[State, int]]:
-    """Yield states of the disk, each once, with how many operations were done.
-
-    What may be there after an operation may be there before the next sync too: it is enough to
-    look there, and at the end. A quick look is at some of these points.
-    """
+    """Yield states of the disk, each once, with how many operations were done."""
     known: set[tuple[int, bool]] = set()
     syncs = [n for n, operation in enumerate(done) if operation.kind in "SA"]
     points = [*sorted(luck.sample(syncs, min(len(syncs), most // _EACH))), len(done)]

@@ -1,7 +1,4 @@
-"""A pull that moves copies, and its power is cut: clashes of names that come and go.
-
-Contents are told apart by their bytes, so a copy that is on its way may be at either of its paths.
-"""
+"""A pull that moves copies, and its power is cut: clashes of names that come and go."""
 
 import random
 from collections.abc import Iterator, Mapping

@@ -1,7 +1,4 @@
-"""Processes in which a C library of ours stands before the system's, and to which jobs are sent.
-
-In one the disk fails, in the other it is noted how a run writes, and the power is cut.
-"""
+"""Processes in which a C library of ours stands before the system's, and to which jobs are sent."""
 
 import json
 import os

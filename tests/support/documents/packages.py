@@ -54,10 +54,7 @@ def manifest(*entries: str, md: str = MANIFEST_MD) -> bytes:
 
 @dataclass
 class Forged:
-    """One member of a forged ZIP; the mappings replace fields of its headers by their name.
-
-    A ghost stands in the directory alone.
-    """
+    """One member of a forged ZIP; the mappings replace fields of its headers by their name."""
 
     name: bytes
     data: bytes = b""

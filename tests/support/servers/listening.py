@@ -195,10 +195,7 @@ class _Server(ThreadingHTTPServer):
 
 
 class Listener:
-    """Listens on a port of 127.0.0.1; ``answer`` may be exchanged at any time.
-
-    So may ``has_clock``: then answers have a ``Date``. Without it, its lists are of any time.
-    """
+    """Listens on a port of 127.0.0.1; ``answer`` may be exchanged at any time."""
 
     def __init__(
         self,

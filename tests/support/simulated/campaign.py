@@ -327,11 +327,7 @@ class Campaign:
         assert here == there, f"called in sync, but: {wrong}"
 
     def _disputed_and_served(self) -> dict[str, bytes]:
-        """Return what the last pull requested, and the Source serves as the Resource List has it.
-
-        The Change List has later bytes, which the Source took back without a word: its documents
-        dispute the resource, and only a request can decide.
-        """
+        """What the last pull requested, and the Source serves as the Resource List has it."""
         served = self.source.contents()
         return {
             uri: served[uri]

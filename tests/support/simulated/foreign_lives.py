@@ -194,10 +194,7 @@ class ForeignLife(Life):
         self.source.show()
 
     def do_get_shorter(self) -> None:
-        """The list loses its oldest or newest changes, and the Resource List is written again.
-
-        Without times nothing tells an older replica of it from a list that grows again.
-        """
+        """The list loses its oldest or newest changes, and the Resource List is written again."""
         if self.habits.manners.replica and not self.habits.style.times:
             return
         self.change_some()
@@ -265,10 +262,7 @@ class ForeignLife(Life):
         return state
 
     def _is_undecidable(self, uri: str) -> bool:
-        """Whether a replica answered as the Resource List says, and no time shows that it is old.
-
-        A Source which takes a listed change back, and tells nobody, answers the same.
-        """
+        """Whether a replica answered as the Resource List says, and no time shows its age."""
         style, file = self.habits.style, self.world.files().get(uri)
         if uri not in self.server.by_replica or style.times or style.lastmods or file is None:
             return False

@@ -77,11 +77,7 @@ class Regretting:
         self.campaign.note_versions()
 
     def heal(self) -> None:
-        """Time passes, and nobody lies meanwhile; who asks for a baseline then has all.
-
-        What the lists dispute is decided by a request, but the mirror is in sync only when the next
-        pull has read them again.
-        """
+        """Time passes, and nobody lies meanwhile; who asks for a baseline then has all."""
         campaign = self.campaign
         campaign.untamper()
         for hours in (0, 2.5, 25, 2.5, 25):
@@ -113,11 +109,7 @@ def _is_only_in_doubt(report: RunReport) -> bool:
 
 
 def live_regretting(folder: Path, seed: int) -> None:
-    """Live the life of a seed, in an empty folder that is made.
-
-    Its Source tells digests, and times to more than a second: of one that is set back within the
-    second in which it lists something, nothing tells.
-    """
+    """Live the life of a seed, in an empty folder that is made."""
     luck = random.Random(seed)
     style = style_of(luck)
     if style is not None:

@@ -152,11 +152,7 @@ class SoftwareLife(Life):
         assert self.world.in_sync(), "is not in step in the end"
 
     def _is_undecidable(self, report: RunReport) -> bool:
-        """Whether all that waits was made in the second of the dump, and cannot be asked for.
-
-        Then the dump and the changes both have it, with times of whole seconds: nobody can tell
-        from them which is newer. The mirror says so, and its copies are right.
-        """
+        """Whether all that waits was made in the second of the dump, and cannot be asked for."""
         waiting = {failing.uri for failing in report.failures if failing.reason == "401"}
         software, second = self.kind.software, timedelta(seconds=1)
         if not isinstance(software, FastSync) or report.listed.pending != len(waiting):

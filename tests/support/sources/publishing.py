@@ -271,10 +271,7 @@ class Killed(BaseException):
 
 
 class DyingDocuments:
-    """A store whose process is killed at one of its steps.
-
-    A writing has three steps: before it begins, in its middle, and after it was done.
-    """
+    """A store whose process is killed at one of its steps."""
 
     def __init__(self, documents: DocumentStore, steps: int) -> None:
         self._documents = documents

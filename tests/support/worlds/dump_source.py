@@ -18,10 +18,7 @@ MODIFIED = "2025-12-01T00:00:00Z"
 
 @dataclass(frozen=True, kw_only=True)
 class Told:
-    """One entry of a list or of a manifest, and what a package really holds for it.
-
-    ``hash`` and ``length`` are right unless they are given; empty and -1 leave them out.
-    """
+    """One entry of a list or of a manifest, and what a package really holds for it."""
 
     name: str
     data: bytes = b""

@@ -30,10 +30,7 @@ class _Dripping(BytesIO):
 
 
 class _Contents(PresentContents):
-    """The present contents; some of them are another thing each time they are looked at.
-
-    Every second one is given in drops.
-    """
+    """The present contents; some of them are another thing each time they are looked at."""
 
     def __init__(self, originals: MemoryOriginals, restless: set[str]) -> None:
         super().__init__(originals)

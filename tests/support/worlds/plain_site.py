@@ -36,10 +36,7 @@ class PlainSite:
 
 
 class FrozenSite(PlainSite):
-    """Pages with the date of the day when they were made first, whatever becomes of them.
-
-    Without ``has_validators``, the server does not tell one version from another.
-    """
+    """Pages with the date of the day when they were made first, whatever becomes of them."""
 
     def __init__(self, pages: int, *, has_validators: bool = True) -> None:
         made = {f"{number:04}.html": "page as it was made" for number in range(pages)}

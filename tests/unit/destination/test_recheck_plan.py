@@ -18,10 +18,6 @@ from resourcesync.model.timestamps import DAY
 HOUR = DAY // 24
 
 
-def copy(uri: str, etag: str = "") -> Copy:
-    return Copy(uri, uri, 1, "", "", 1, etag, "", "1", Fixity.UNVERIFIED, 0)
-
-
 @given(
     copies=st.integers(1, 2_000),
     intervals=st.lists(st.integers(HOUR // 4, 4 * HOUR), min_size=1, max_size=20),
@@ -68,7 +64,9 @@ def test_a_hundredth_of_the_copies_without_validators_is_requested(
     for _ in range(rounds):
         chosen = 0
         for number in range(copies):
-            is_chosen, state = with_visit(state, copy(f"{number:04}"))
+            uri = f"{number:04}"
+            copy = Copy(uri, uri, 1, "", "", 1, "", "", "1", Fixity.UNVERIFIED, 0)
+            is_chosen, state = with_visit(state, copy)
             chosen += is_chosen
         state = with_next_round(state, 0)
         assert max(1, copies // 100) <= chosen <= copies // 100 + 1

@@ -1,7 +1,4 @@
-"""Addresses in documents and fields that no program can split: refused by name, not by a crash.
-
-``urllib`` raises ``ValueError`` for each of these; nobody outside is to see it.
-"""
+"""Addresses in documents and fields that no program can split: refused by name, not by a crash."""
 
 from io import BytesIO
 

@@ -21,10 +21,6 @@ def message(uri: str, body: bytes = b"<x/>") -> FetchRequest:
     return FetchRequest(uri=uri, sink=KeepingSink(), purpose=Purpose.MESSAGE, message=said)
 
 
-def question(uri: str, limit: int | None = None) -> FetchRequest:
-    return FetchRequest(uri=uri, sink=KeepingSink(), purpose=Purpose.MESSAGE, limit=limit)
-
-
 def sent(asked: FetchRequest, **settings: Any) -> FetchResponse | FetchFailure:
     fetcher = quick_fetcher(asked.uri.rsplit("/", 1)[0], **settings)
     [outcome] = fetcher.fetch([asked])
@@ -64,7 +60,8 @@ def test_every_answer_to_a_message_ends_it_however_long_and_none_is_followed(sta
 def test_an_answer_to_a_question_is_at_most_as_long_as_asked() -> None:
     with HostileServer() as server:
         server.on("/me", answer("200 OK", b"x" * 101))
-        outcome = sent(question(f"{server.origin}/me", limit=100))
+        uri, to = f"{server.origin}/me", Purpose.MESSAGE
+        outcome = sent(FetchRequest(uri=uri, sink=KeepingSink(), purpose=to, limit=100))
 
     assert isinstance(outcome, FetchFailure)
     assert isinstance(outcome.error, BadResponseError)

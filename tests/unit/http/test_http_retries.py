@@ -7,6 +7,7 @@ import pytest
 
 from resourcesync.adapters.system import SystemClock
 from resourcesync.errors import SourceUnavailableError
+from resourcesync.ports import FetchFailure
 from tests.support.commands.run import free_port
 from tests.support.in_memory import ManualClock
 from tests.support.servers.fetching import (
@@ -83,6 +84,35 @@ def test_a_wait_too_long_fails_at_once_for_all_of_the_origin(server: HostileServ
         assert 7000 < error.retry_after <= 7200
     assert clock.monotonic() < 60
     assert len(server.asked) <= 8
+
+
+def test_a_page_that_asks_for_a_long_wait_holds_up_no_other(server: HostileServer) -> None:
+    server.on("*", answer(body=b"x"))
+    server.on("/0", answer("503 Later", Retry_After="86400"))
+    fetcher = quick_fetcher(server.origin, clock=ManualClock(), max_wait=60.0, timeout=30.0)
+
+    outcomes = fetch_all(fetcher, [f"{server.origin}/{number}" for number in range(200)])
+
+    (failed,) = (outcome for outcome in outcomes if isinstance(outcome, FetchFailure))
+    assert isinstance(failed.error, SourceUnavailableError)
+    assert (failed.request.uri, failed.error.retry_after) == (f"{server.origin}/0", 86_400)
+    assert fetcher.stats.wait is None, "the origin asked for nothing"
+
+
+def test_what_a_pause_keeps_from_being_requested_is_not_blamed_on_its_own_address(
+    server: HostileServer,
+) -> None:
+    server.on("/old", answer("301 Moved", Location="/new", Retry_After="30"))
+    server.on("/broken", answer("500 Broken"))
+    server.on("/busy", answer("429 Busy", Retry_After="86400"))
+    limits = {"max_wait": 60.0, "backoff": 20.0, "first_window": 1}
+    fetcher = quick_fetcher(server.origin, clock=ManualClock(), **limits)
+
+    outcomes = fetch_all(fetcher, [f"{server.origin}/{name}" for name in ("broken", "old", "busy")])
+
+    old, busy, broken = sorted(failure(outcome).error.cause for outcome in outcomes)
+    assert old == f"redirected to {server.origin}/new, which was not requested: {busy}"
+    assert broken.endswith("(500 Broken)")
 
 
 def test_a_bandwidth_is_kept(server: HostileServer) -> None:

@@ -134,10 +134,6 @@ def test_a_deletion_that_has_a_path_is_refused() -> None:
         list(write_package(CHANGES, [entry], BOTH))
 
 
-def sized(*lengths: int) -> list[Resource]:
-    return [Resource(uri=f"http://h/{i}", length=number) for i, number in enumerate(lengths)]
-
-
 @pytest.mark.parametrize(
     ("size", "expected"),
     [
@@ -149,7 +145,8 @@ def sized(*lengths: int) -> list[Resource]:
     ],
 )
 def test_packages_are_as_full_as_they_may_be(size: PackageSize, expected: list[int]) -> None:
-    entries = sized(5, 5, 9, 100, 0)
+    sizes = enumerate((5, 5, 9, 100, 0))
+    entries = [Resource(uri=f"http://h/{number}", length=size) for number, size in sizes]
     packages = list(plan_packages(RESOURCES, entries, size=size))
 
     assert [len(package) for package in packages][: len(expected)] == expected[: len(packages)]

@@ -167,12 +167,7 @@ SIZE = PackageSize(max_entries=2)
 
 
 class Inline:
-    """A second process that is none: it works when it is waited for, or is lost before that.
-
-    Attributes:
-        started, stopped: How often it was.
-        lost: It never has a result.
-    """
+    """A second process that is none: it works when it is waited for, or is lost before that."""
 
     def __init__(self, *, lost: bool = False) -> None:
         self.started = self.stopped = 0

@@ -39,9 +39,10 @@ class RequestState:
     """The state of a request in progress.
 
     Once ``crossed``, by a redirect to another origin, the request carries no secrets. ``hops`` are
-    the redirects since the last try began. ``reading`` is the digest of the last body of which
-    nothing said that it was whole, ``readings`` the number of such bodies. With ``whole``, ranges
-    failed, so a body that breaks off starts again from the first byte.
+    the redirects since the last try began, ``trouble`` is why that failed, and ``waited`` the
+    seconds that 503 asked for so far. ``reading`` is the digest of the last body of which nothing
+    said that it was whole, ``readings`` the number of such bodies. With ``whole``, ranges failed,
+    so a body that breaks off starts again from the first byte.
     """
 
     __slots__ = (
@@ -57,7 +58,9 @@ class RequestState:
         "readings",
         "request",
         "tries",
+        "trouble",
         "uri",
+        "waited",
         "whole",
     )
 
@@ -67,7 +70,8 @@ class RequestState:
         self.request = request
         self.first = address
         self.tries = 0
-        self.delay = 0.0
+        self.trouble: SourceError | None = None
+        self.delay = self.waited = 0.0
         self.probe = False
         self.for_robots = for_robots
         self.part: PartialBody | None = request.part

@@ -26,6 +26,9 @@ _DEGRADED = 3.0
 """Multiple of the shortest latency that means that requests queue."""
 
 
+_REFUSALS = 5
+"""Refusals in a row, each of one page, after which they count as the origin's."""
+
 _FORGET = 1 / 1024
 """Decay of the shortest latency with each response: one lucky response does not count for ever."""
 
@@ -159,6 +162,7 @@ class Politeness:
         self.interval = interval
         self._max_wait = max_wait
         self._waited = 0.0
+        self._refusals = 0
         self._paused_until = -inf
         self._next = -inf
         self._alone = False
@@ -191,6 +195,7 @@ class Politeness:
     def record_answer(self, latency: float | None, in_flight: int) -> None:
         """Record a response, whatever its status."""
         self._waited = 0.0
+        self._refusals = 0
         self._window.record_answer(latency, in_flight)
         if not self.circuit.settled and self.circuit.record_answer():
             self._update()
@@ -202,16 +207,21 @@ class Politeness:
         self._window.record_trouble(now, started)
         self._update()
 
-    def record_pushback(self, now: float, wait: float | None) -> None:
-        """Record that the origin refuses more requests, and the wait that it asks for.
+    def record_pushback(self, now: float, wait: float, *, of_page: bool) -> bool:
+        """Record that the origin refuses a request for some time; return whether it refuses all.
 
-        Waits add up while no response comes between; past the longest, ``must_fail`` turns true.
+        It does after some in a row, also if each is ``of_page``. Waits add up while no response
+        comes between; past the longest, ``must_fail`` turns true.
         """
-        if wait is None or now + wait <= self._paused_until:
-            return
+        self._refusals += 1
+        if of_page and self._refusals < _REFUSALS:
+            return False
+        if now + wait <= self._paused_until:
+            return True
         self._waited += wait
         self._paused_until = now + wait
         self._update()
+        return True
 
     def record_failure(self, now: float, *, probe: bool, answered: bool) -> None:
         """Record a temporary failure."""

@@ -11,7 +11,7 @@ import pycurl
 
 from resourcesync import errors
 from resourcesync.adapters import http
-from resourcesync.adapters.http.addresses import Address, parse_address
+from resourcesync.adapters.http.addresses import Address, parse_address, without_query
 from resourcesync.adapters.http.curl_engine import CurlEngine
 from resourcesync.adapters.http.origins import OriginQueue, Origins, OriginState, RequestState
 from resourcesync.adapters.http.politeness import (
@@ -46,6 +46,8 @@ _UNRULED = frozenset({Purpose.MESSAGE, Purpose.STREAM})
 _OF_LISTS = frozenset({Purpose.DISCOVERY, Purpose.DOCUMENT})
 _OK = 200
 _NOT_MODIFIED = 304
+_BUSY = 503
+"""A status of one page, unlike 429: while others of its origin are served, only this one waits."""
 _CROWDED = frozenset({"connect", "reset", "timeout", "too-slow"})
 
 
@@ -303,10 +305,9 @@ class TransferRun:
     ) -> None:
         politeness = lane.origin.politeness
         lane.origin.trouble = error
-        if error.status in PUSHBACK:
-            politeness.record_pushback(now, error.retry_after)
-            until = now + (error.retry_after or 0.0)
-            self._counts.quiet_until = max(self._counts.quiet_until or 0.0, until)
+        wait, of_page = error.retry_after or 0.0, error.status == _BUSY
+        if error.status in PUSHBACK and politeness.record_pushback(now, wait, of_page=of_page):
+            self._counts.quiet_until = max(self._counts.quiet_until or 0.0, now + wait)
         if error.status in PUSHBACK or error.code in _CROWDED:
             politeness.record_overload(now, transfer.began)
         politeness.record_failure(
@@ -318,7 +319,10 @@ class TransferRun:
     ) -> None:
         most = _ROBOTS_RETRIES if errand.for_robots else self._settings.retries
         most = 0 if errand.request.purpose is Purpose.STREAM else most
-        if errand.tries > most or lane.origin.politeness.must_fail(now):
+        wait = (error.retry_after or 0.0) if error.status == _BUSY else 0.0
+        errand.trouble, errand.waited = error, errand.waited + wait
+        is_too_long = errand.waited > self._settings.max_wait
+        if errand.tries > most or is_too_long or lane.origin.politeness.must_fail(now):
             self._fail(errand, error)
             return
         try:
@@ -331,7 +335,7 @@ class TransferRun:
         settings = self._settings
         errand.delay = decorrelated(self._random, settings.backoff, errand.delay, settings.max_wait)
         again = self._lanes[errand.authority]
-        again.add_retry(errand, now + errand.delay)
+        again.add_retry(errand, now + max(errand.delay, wait))
         self._busy[again] = None
 
     def _check_end(self, errand: RequestState, transfer: HttpTransfer, now: float) -> bool:
@@ -403,8 +407,15 @@ class TransferRun:
     def _fail_waiting(self, lane: OriginQueue, now: float) -> None:
         trouble = lane.origin.trouble
         for errand in lane.pop_all():
+            if errand.trouble is not None and not errand.hops:
+                self._fail(errand, errand.trouble)
+                continue
+            message = trouble.message if trouble else "the origin does not answer"
+            if errand.hops:
+                there = without_query(errand.uri)
+                message = f"redirected to {there}, which was not requested: {message}"
             error = errors.SourceUnavailableError(
-                trouble.message if trouble else "the origin does not answer",
+                message,
                 uri=errand.uri,
                 status=trouble.status if trouble else 0,
                 retry_after=lane.origin.politeness.wait_left(now),

@@ -137,7 +137,7 @@ class _SiteApplication:
 
 @final
 class _AtFirstUse:
-    """An application that is built for its first request: a site may have thousands of sets."""
+    """An application that is built for its first request; one that cannot be is unavailable."""
 
     def __init__(self, build: Callable[[], ASGIApp]) -> None:
         self._opening = build

@@ -225,7 +225,7 @@ class PushSubscriptions:
 
 @final
 class _HubMessenger:
-    """Sends messages to hubs as the mirrors that they are for send requests."""
+    """Sends messages to hubs as the mirrors that they are for send requests; none stays open."""
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock

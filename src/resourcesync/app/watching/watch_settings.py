@@ -84,7 +84,8 @@ class WatchSettings(msgspec.Struct, frozen=True, kw_only=True):
 
     def _watched_mirror(self, name: str, chosen: TargetResolver) -> WatchedMirror:
         tables = self.configuration
-        settings = tables.mirror(name).settings if name in tables else tables.defaults
+        mirror = tables.mirror_of(name)
+        settings = tables.defaults if mirror is None else mirror.settings
         schedule = make(ScheduleSettings, values_of(settings))
         sample = schedule.audit_sample
         if sample is not None and not sample.percent:

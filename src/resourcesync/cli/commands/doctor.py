@@ -75,13 +75,12 @@ def _verdicts(
     if "://" not in target:
         configuration.check_name(target)
         folder, addresses = configuration.planned_folder(target), set[str]()
-        if target in configuration:
-            mirror = configuration.mirror(target)
+        if mirror := configuration.mirror_of(target):
             settings, addresses = mirror.settings, {mirror.source}
         for each in app.mirror_home.each_mirror(folder):
             try:
-                if target in configuration:
-                    configuration.check_present(target)
+                if mirror:
+                    configuration.check_present(mirror.name)
                 app.mirror_home.is_set_present(each)
                 yield from app.diagnosis.check_folder(each)
                 source = app.mirror_home.source_of(each)
@@ -89,7 +88,7 @@ def _verdicts(
                 text, hint = error.cause, next_step(error)
                 yield app.diagnosis.CheckResult("mirror", "problem", text, hint)
             else:
-                addresses |= set() if target in configuration else {source}
+                addresses |= set() if mirror else {source}
     for address in sorted(filter(None, addresses)):
         chosen = overlay(configured_mirrors.values_of(settings), way)
         network = configured_mirrors.network_of(chosen)

@@ -30,7 +30,7 @@ def command(output: OutputOptions, mirror: MirrorArgument, *, csv: bool) -> Job:
 
     MIRROR is a mirror's folder, or its name in the configuration file.
     Each copy has its URI, path, length, digests, lastmod and media type, how well its bytes are
-    proven (fixity), when it was fetched, and when it was last confirmed by the Source. Only the
+    proven (fixity), when it was put in place, and when the Source last confirmed it. Only the
     mirror's state is read: no request is sent, no file is opened, and a pull may go on meanwhile.
     To follow a mirror, use `changes`, which also has what was deleted.
     """

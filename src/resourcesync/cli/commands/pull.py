@@ -230,7 +230,7 @@ class _PullView:
             from resourcesync.cli.batch import combine_outcomes  # noqa: PLC0415 - most pull one
 
             only = combine_outcomes(ended, "set")
-        return _with_moved_line(only, target, puller)
+        return _with_moved_line(only, target)
 
     def _conclude(self, pulled: PulledMirror, target: PullTarget) -> CommandOutcome:
         from resourcesync.cli.render.pull import conclude  # noqa: PLC0415 - help stays quick
@@ -239,7 +239,7 @@ class _PullView:
         folder = str(pulled.folder)
         ended = conclude(
             pulled.report,
-            target.name if target.is_configured and not pulled.of_set else folder,
+            target.name if target.mirror and not pulled.of_set else folder,
             first=self._words.first,
             plan=self._plan,
             by=_repeated(pulled, target),
@@ -273,10 +273,10 @@ def _repeated(pulled: PulledMirror, target: PullTarget) -> str:
     return " ".join(again)
 
 
-def _with_moved_line(ended: CommandOutcome, target: PullTarget, puller: Puller) -> CommandOutcome:
+def _with_moved_line(ended: CommandOutcome, target: PullTarget) -> CommandOutcome:
     moved = target.options.moved
-    if not (target.is_configured and moved) or target.dry_run:
+    if target.mirror is None or not moved or target.dry_run:
         return ended
-    line = puller.configuration.mirror(target.name).moved_line(moved)
+    line = target.mirror.moved_line(moved)
     told = (TextLine(f"  next   change the file: {line}"),) if line else ()
     return ended._replace(closing=(*ended.closing, *told))

@@ -139,22 +139,24 @@ class StatusCheck(NamedTuple):
 
 
 class _StatusTarget(NamedTuple):
+    name: str
     folder: Path
-    mirror: ConfiguredMirror | None = None
-    configuration: MirrorConfiguration | None = None
+    configuration: MirrorConfiguration
+    mirror: ConfiguredMirror | None  # with several sets, that of all
 
     def status(self, read: Callable[[Path], MirrorStatus]) -> MirrorStatus:
         if self.mirror is None:
             return read(self.folder)
-        name, source = self.mirror.name, self.mirror.source
+        source = self.mirror.source
         if not app.mirror_home.is_mirror(self.folder):
-            assert self.configuration is not None, "it has the table of the mirror"
-            self.configuration.check_present(name)
-            return MirrorStatus(mirror=name, source=source, state=MirrorState.NEW)
-        found = replace(read(self.folder), mirror=name)
+            self.configuration.check_present(self.mirror.name)
+            app.mirror_home.is_set_present(self.folder)
+            return MirrorStatus(mirror=self.name, source=source, state=MirrorState.NEW)
+        found = replace(read(self.folder), mirror=self.name)
         if not found.source:
             return replace(found, source=source)
-        error = None if found.source == source else self.mirror.source_conflict()
+        of = self.mirror.of_set(self.folder)
+        error = None if found.source == source else of.source_conflict()
         if error is None:
             return found
         return replace(found, state=MirrorState.FAILING, failed_run=LastingFailure.of(error))
@@ -236,8 +238,12 @@ def _read_apart(
     place: str, configuration: MirrorConfiguration, check: StatusCheck, now: datetime
 ) -> _Found:
     def read() -> _Found:
-        is_paused = bool(app.mirror_home.is_paused(configuration.folder(place)))
-        targets = _targets(place, configuration)
+        folder, mirror = configuration.folder(place), configuration.mirror_of(place)
+        whole = folder if mirror is None else configuration.mirror(mirror.name).dest
+        is_paused = bool(app.mirror_home.is_paused(whole))
+        own = app.mirror_home.each_mirror(folder)
+        name = place if place in configuration and own == (folder,) else ""
+        targets = (_StatusTarget(name or str(path), path, configuration, mirror) for path in own)
         return [_measure(target, check, now, is_paused=is_paused) for target in targets]
 
     try:
@@ -249,13 +255,12 @@ def _read_apart(
 def _measure(
     target: _StatusTarget, check: StatusCheck, now: datetime, *, is_paused: bool
 ) -> CheckedMirror | Unreadable:
-    named = target.mirror
+    mirror = target.mirror
     try:
-        limits = FreshnessSettings() if named is None else named.limits
+        limits = FreshnessSettings() if mirror is None else mirror.limits
         found = check.measure(target.status(check.read or app.mirror_home.read_status), limits, now)
     except (ResourceSyncError, OSError) as error:
-        name = str(target.folder) if named is None else named.name
-        return _unreadable(name, target.folder, error)
+        return _unreadable(target.name, target.folder, error)
     disk = disk_space(target.folder)
     return found._replace(disk=disk, folder=str(target.folder), is_paused=is_paused)
 
@@ -325,11 +330,3 @@ def _is_mirror_folder(folder: Path) -> bool:
         return folder.is_dir() and app.mirror_home.is_present(folder)
     except OSError:
         return False
-
-
-def _targets(place: str, configuration: MirrorConfiguration) -> list[_StatusTarget]:
-    named = configuration.mirror(place) if place in configuration else None
-    folder = configuration.folder(place)
-    own = app.mirror_home.each_mirror(folder)
-    name = named if own == (folder,) else None
-    return [_StatusTarget(path, name, configuration) for path in own]

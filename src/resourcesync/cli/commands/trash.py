@@ -61,7 +61,7 @@ def command(**values: Any) -> Job:
         before = None
         if older_than is not None:
             before = to_microseconds(screen.clock.now()) - int(older_than * SECOND)
-        fits = app.mirror_trash.trash_filter(glob, before)
+        fits = app.mirror_trash.trash_filter(home.folder, glob, before)
         if action == "list":
             is_all = not glob and before is None
             return _list(home, fits, screen, narrowed=bool(glob), is_all=is_all)
@@ -118,11 +118,11 @@ def _list(
     home: "Home", fits: "TrashFilter", screen: Screen, *, narrowed: bool, is_all: bool
 ) -> CommandOutcome:
     files = size = gone = 0
-    for row, found in app.mirror_trash.rows_of(home.folder, fits):
+    for row, found, address in app.mirror_trash.rows_of(home.folder, fits):
         files += 1
         size += found or 0
         gone += found is None
-        fields = {"path": row.path, "uri": row.uri, "bytes": found, "reason": row.reason}
+        fields = {"path": row.path, **address, "bytes": found, "reason": row.reason}
         time = from_microseconds(row.removed)
         screen.report("trashed", {**fields, "time": time, "place": row.place})
     text, code = f"{formatting.counted(files, 'file')}, {formatting.size(size)}", ExitCode.OK
@@ -159,7 +159,7 @@ def _outcome(done: "TrashResult", action: str, *, dry_run: bool, narrowed: bool)
     files = f"{formatting.counted(done.files, 'file')}, {formatting.size(done.size)}"
     code = ExitCode.OK
     if done.failed:
-        files += f"; {formatting.counted(done.failed, 'file')} left in the trash"
+        files += f"; {formatting.counted(done.failed, 'file')} not restored"
         code = ExitCode.PARTIAL
     elif narrowed and not done.files:
         files, code = _NO_MATCH, ExitCode.FINDINGS

@@ -186,11 +186,10 @@ _OPTIONS: Final = {
 def _filters_line(fields: Fields, *, since_moves: bool) -> TextLine:
     before, after = (_options(fields.get(name) or {}) for name in ("before", "after"))
     names = [name for name in _OPTIONS if before.get(name) != after.get(name)]
-    is_moving = since_moves and "since" in before and "since" in after
     changes = ", ".join(_change(before.get(name, ""), after.get(name, "")) for name in names)
     unchanged = ", ".join(after[name] for name in after if name not in names)
     still = f"; unchanged: {unchanged}" if unchanged else ""
-    level = DETAIL if is_moving and names == ["since"] else NORMAL
+    level = DETAIL if since_moves and fields["is_since_moving"] else NORMAL
     return TextLine(f"changed: {changes}{still}", "Filters", level)
 
 
@@ -218,6 +217,8 @@ _TABLES: Final = read_tables(Path(__file__).with_name("words.txt"))
 _NO_RERUN: Final = (
     ResourceMissingError.default_code,
     SourceRefusedError.default_code,
+    "robots",
+    "redirect",
     "shared-answer",
     "path-in-the-way",
 )

@@ -208,8 +208,11 @@ def _exceeded_limits(seen: CheckedMirror) -> Iterator[str]:
         found = "was never found in sync" if seen.lag is None else found
         yield f"late: it {found}; max_lag is {formatting.age(seen.max_lag)}."
     if seen.is_too_quiet:
-        since = f"has not published since {formatting.moment(as_of)}" if as_of else "lists no times"
-        yield f"the Source {since}: check that it still runs."
+        if as_of is None:
+            yield "the Source states no time (a plain sitemap has none): leave max_quiet out."
+        else:
+            since = formatting.moment(as_of)
+            yield f"the Source has not published since {since}: check that it still runs."
 
 
 def _pending_deletions(mirror: MirrorStatus) -> Iterator[str]:

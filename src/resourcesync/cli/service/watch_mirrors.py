@@ -130,7 +130,7 @@ class WatchJobRunner:
         except ResourceSyncError as error:
             problem = problem_of(error, job.mirror)
             report = JobReport(exit=problem.exit, problem=problem, failed={"": FailedRun.of(error)})
-            return _job_result(report, problem.retry_after)
+            return _job_result(report)
         except Exception as error:  # noqa: BLE001 - a bug in one mirror stops no other
             problem = write_crash_report(error, ["watch", job.mirror])
             failed = FailedRun(code=problem.code, message=problem.message, hint=problem.hint)
@@ -170,23 +170,29 @@ class WatchJobRunner:
                 problems=problems,
                 warnings=tuple(warnings),
                 phases=tuple(phases),
-            ),
-            max((problem.retry_after for problem in problems), default=0.0),
+            )
         )
 
     def _audit(self, mirror: WatchedMirror, cancel: CancelToken) -> tuple[JobOutcome, JobReport]:
         assert self._resolver is not None
-        outcomes = list[CommandOutcome]()
+        outcomes, problems = list[CommandOutcome](), list[Problem]()
         configuration, name = self._resolver.configuration, mirror.target.name
         network = configuration.network(name, {})
-        for folder in mirror_home.each_mirror(configuration.pulled_folder(name)):
-            found = mirror_at(folder, network).audit(
-                method=mirror.audit_method, rolling=mirror.rolling, stop=lambda: cancel.is_cancelled
-            )
-            outcomes.append(conclude_audit(found, folder, quiet=True, named=False))
-        code = worst(outcome.exit for outcome in outcomes)
-        fields = outcomes[0].fields if len(outcomes) == 1 else {}
-        return _job_result(JobReport(exit=code, fields=fields))
+        folders = mirror_home.each_mirror(configuration.pulled_folder(name))
+        how, rolling = mirror.audit_method, mirror.rolling
+        for folder in folders:
+            audited = mirror_at(folder, network)
+            try:
+                found = audited.audit(method=how, rolling=rolling, stop=lambda: cancel.is_cancelled)
+            except ResourceSyncError as error:  # the other sets are still audited
+                if len(folders) == 1 or isinstance(error, StoppedError):
+                    raise
+                problems.append(problem_of(error, str(folder)).about("mirror", str(folder)))
+            else:
+                outcomes.append(conclude_audit(found, folder, quiet=True, named=False))
+        exits = [*(ended.exit for ended in outcomes), *(problem.exit for problem in problems)]
+        fields = outcomes[0].fields if len(folders) == 1 else {}
+        return _job_result(JobReport(exit=worst(exits), fields=fields, problems=tuple(problems)))
 
     def _send_changes(
         self, mirror: WatchedMirror, cancel: CancelToken
@@ -246,7 +252,9 @@ def _change_line(
     return json_line("change", run, fields)
 
 
-def _job_result(report: JobReport, retry_after: float = 0.0) -> tuple[JobOutcome, JobReport]:
+def _job_result(report: JobReport) -> tuple[JobOutcome, JobReport]:
+    reasons = filter(None, (report.problem, *report.problems))
+    retry_after = max((reason.retry_after for reason in reasons), default=0.0)
     verdict = JobStatus.DONE if report.exit in _COMPLETED else JobStatus.FAILED
     if report.exit is ExitCode.LOCKED:
         verdict = JobStatus.LOCKED

@@ -54,7 +54,6 @@ class WatchView:
         self._changes: Counter[Labels] = Counter()
         self._received: Counter[Labels] = Counter()
         self._seconds: dict[Labels, float] = {}
-        self._accuracy: dict[Labels, float] = {}
         self._last: dict[str, Mapping[str, object]] = {}
 
     def show_progress(self, mirror: str, fields: Mapping[str, object]) -> None:
@@ -148,10 +147,6 @@ class WatchView:
         mirror = (("mirror", str(fields["mirror"])),)
         self._runs[(*mirror, ("kind", kind), ("exit", str(fields["exit"])))] += 1
         self._last[f"{fields['mirror']} {kind}"] = fields
-        if kind == "audit" and "accuracy" in fields:
-            self._accuracy.pop(mirror, None)
-            if fields["accuracy"] is not None:
-                self._accuracy[mirror] = float(fields["accuracy"])
         if kind != "pull":
             return
         self._seconds[mirror] = seconds
@@ -171,14 +166,8 @@ class WatchView:
         yield counter("runs_total", "Runs that ended, by exit code.", self._runs)
         yield counter("changes_total", "Changes that pulls applied.", self._changes)
         yield counter("fetch_bytes_total", "Bytes that pulls received.", self._received)
-        yield gauge(
-            "pull_duration_seconds", "Duration of the last pull.", self._watched(self._seconds)
-        )
-        yield gauge(
-            "audit_accuracy_ratio",
-            "Share of the copies that the last audit found right.",
-            self._watched(self._accuracy),
-        )
+        times = {of: value for of, value in tuple(self._seconds.items()) if of[0][1] in read}
+        yield gauge("pull_duration_seconds", "Duration of the last pull.", times)
         yield gauge("mirror_interval_seconds", "Time between two pulls.", self._intervals_of(seen))
         hints: dict[Labels, float] = {
             (("direction", "in"), ("outcome", name)): n
@@ -205,10 +194,6 @@ class WatchView:
             "subscriptions": [json_row("watch.subscription", "", fields) for fields in pushed],
         }
         return json_text({"v": VERSION, **rows}).encode()
-
-    def _watched(self, values: Mapping[Labels, float]) -> Mapping[Labels, float]:
-        names = self._names()[0]
-        return {labels: value for labels, value in tuple(values.items()) if labels[0][1] in names}
 
     def _standings(self) -> Sequence[SubscriptionReport]:
         return () if self.push is None else self.push.standings()

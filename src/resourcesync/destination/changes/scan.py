@@ -286,10 +286,7 @@ class ChangeListScan:
                 reading.sorter.add(self._with_age(row, change, position))
 
     def _accept_by_time(self, change: Change, position: int) -> bool:
-        """Return whether a change of a list that was not read before counts as new, by its time.
-
-        Behind a new one without a time all count: an old one would be the last of its resource.
-        """
+        """Return whether a change of a list that was not read before counts as new, by its time."""
         reading = self._reading
         begin = reading.start.new_since
         is_late = self._is_late(position)

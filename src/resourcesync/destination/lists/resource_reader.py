@@ -7,7 +7,7 @@ nothing. The entries wait on disk: memory does not grow with the size of the Sou
 import hashlib
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import ExitStack, closing
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 import msgspec
 from msgspec import structs
@@ -26,7 +26,12 @@ from resourcesync.destination.lists.list_documents import (
 from resourcesync.destination.lists.selection import ResourceSelection
 from resourcesync.destination.pending_tasks import PART_UNREAD
 from resourcesync.destination.planner import WRITING_TIME, ListedEntry
-from resourcesync.discovery.document_fetcher import DocumentFetcher, FetchedDocument, fetch
+from resourcesync.discovery.document_fetcher import (
+    DocumentFetcher,
+    FetchedDocument,
+    fetch,
+    is_of_document,
+)
 from resourcesync.mirror_state.rows import ProcessedDocument
 from resourcesync.model.digests import Digest, agree, usable
 from resourcesync.model.entries import Entry, Package, Part, RefusedEntry, Resource, ResourceRun
@@ -38,8 +43,6 @@ from resourcesync.ports.validators_and_dates import modified_at
 if TYPE_CHECKING:
     from resourcesync.destination.lists.dump_packages import DumpPackages
     from resourcesync.documents.reader import Document
-
-_SERVER_FAULT: Final = 500
 
 
 class ListSnapshot(msgspec.Struct, frozen=True, kw_only=True):
@@ -115,9 +118,11 @@ class ResourceListReader:
         selection: ResourceSelection,
         packages: "Callable[[], DumpPackages] | None" = None,
         in_lists: Callable[[DocumentFetcher], ListDocuments] = ListDocuments,
+        last_read: Callable[[], absence_proof.ListVersion | None] = lambda: None,
     ) -> None:
         self._documents = documents
         self._in_lists = in_lists
+        self._last_read = last_read
         self._selection = selection
         self._packages = packages
 
@@ -179,8 +184,8 @@ class ResourceListReader:
     ) -> ListSnapshot:
         """Read the sitemaps that a ``robots.txt`` names: together they are the list.
 
-        One that is not there, or is a page, lists nothing now, and so nothing proves an absence. A
-        feed lists recent pages only: the sitemaps list these, too.
+        One that is not there and was not read before is left out; any other that cannot be read is
+        an unread part. A feed lists recent pages only: the sitemaps list these, too.
         """
         from resourcesync.discovery.links import own_sitemaps  # noqa: PLC0415 - rarely needed
 
@@ -189,7 +194,7 @@ class ResourceListReader:
         opened: list[tuple[Document, FetchedDocument]] = []
 
         def refuse_missing(uri: str, error: errors.ResourceSyncError) -> None:
-            if isinstance(error, errors.ResourceMissingError | errors.NotAListError):
+            if isinstance(error, errors.ResourceMissingError) and not self._was_read(uri):
                 missing.append(error)
                 self._selection.refusals.leniencies.note(Leniency.ROBOTS_LINE, uri)
             else:
@@ -214,10 +219,15 @@ class ResourceListReader:
         if not lists:
             raise next(iter((*unread, *missing)))
         return structs.replace(
-            _joined(lists, is_whole=not (missing or unread)),
+            _joined(lists),
             served=_earliest(robots.served, *(each.served for each in lists)),
             version=structs.replace(head, parts=tuple(filter(None, (of.version for of in lists)))),
         )
+
+    def _was_read(self, uri: str) -> bool:
+        known_uri, last = self._selection.addresses.mirror_uri, self._last_read()
+        before = () if last is None else (last, *(last.parts or ()))
+        return known_uri(uri) in {known_uri(each.uri) for each in before}
 
     def _read_list(
         self,
@@ -328,7 +338,7 @@ class ResourceListReader:
         index: str,
     ) -> None:
         error.evidence = (*error.evidence, ("part", uri), ("of index", index))
-        if not _is_of_part(error):
+        if not is_of_document(error):
             raise error
         unread.append(error)
         reason = f"this part of the list cannot be read: {error.cause}"
@@ -432,22 +442,11 @@ class ResourceListReader:
         return entries
 
 
-def _is_of_part(error: errors.ResourceSyncError) -> bool:
-    """True if an error is of one document, though the next request may bring it.
-
-    A Source that does not answer, or asks to wait, would not bring the other parts either.
-    """
-    if isinstance(error, errors.SourceUnavailableError):
-        is_fault = error.status >= _SERVER_FAULT and error.retry_after is None
-        return is_fault or error.code == "truncated"
-    return isinstance(error, errors.SourceError | errors.DocumentError)
-
-
-def _joined(lists: Sequence[ListSnapshot], *, is_whole: bool) -> ListSnapshot:
+def _joined(lists: Sequence[ListSnapshot]) -> ListSnapshot:
     return ListSnapshot(
         moments=absence_proof.ListMoments(),
         entries=sum(each.entries for each in lists),
-        proves_absence=is_whole and all(each.proves_absence for each in lists),
+        proves_absence=all(each.proves_absence for each in lists),
         is_one_moment=len(lists) == 1 and lists[0].is_one_moment,
         dialect=Dialect.SITEMAP,
         documents=(),

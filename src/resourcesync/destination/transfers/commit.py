@@ -384,7 +384,8 @@ class CommitBatch:
 def _installation_of(ready: StagedResource) -> ports.CopyInstallation:
     assert ready.staged is not None
     before = ready.fetch.before
-    replaces = None if before is None else before.signature
     path, lastmod = ready.copy.path, ready.fetch.listed.lastmod
-    content = None if before is None else installed_content(before)
-    return ports.CopyInstallation(ready.staged, path, lastmod, replaces, content)
+    if before is None:
+        return ports.CopyInstallation(ready.staged, path, lastmod)
+    known = before.signature, installed_content(before), before.installed
+    return ports.CopyInstallation(ready.staged, path, lastmod, *known)

@@ -121,11 +121,7 @@ class DumpPublisher:
         )
 
     def _for_base(self, record: DumpRecord) -> DumpRecord:
-        """Return the record without the changes of another base.
-
-        Its resources are deleted in the log of changes, but a Source must not speak for those of
-        another origin; see ``Publisher``.
-        """
+        """Return the record without changes of another base, for which a Source must not speak."""
         base = self._naming.base_uri
         if record.base_uri in ("", base):
             return replace(record, base_uri=base)
@@ -195,11 +191,7 @@ class DumpPublisher:
         return replace(record, changes=retained, former=former, number=reached.number + len(new))
 
     def _record_renewed(self) -> None:
-        """Record the resources that differ in a package from the catalogue.
-
-        Otherwise a resource that was gone or different for a moment would be lost to those who
-        start from the dump: the next scan finds it as it was before, and sees no change.
-        """
+        """Record resources that differ in a package: the next scan may see no change."""
         renewed = self._packager.renewed
         if not renewed:
             return

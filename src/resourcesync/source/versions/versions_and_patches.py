@@ -307,11 +307,7 @@ class VersionRecorder:
 
 
 def _since(resource: Resource, before: ResourceVersion | None, moment: int) -> int:
-    """Return the start of a resource's present state.
-
-    That is its Last-Modified, unless that is impossible: later than now, or a time when another
-    version was current.
-    """
+    """Return the start of a resource's state: its Last-Modified, unless that is impossible."""
     if resource.lastmod is None:
         return moment
     modified = to_microseconds(resource.lastmod)
