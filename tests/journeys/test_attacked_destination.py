@@ -5,7 +5,6 @@ from pathlib import Path
 import pytest
 
 from resourcesync.destination.reports import MirrorState, Mode
-from resourcesync.destination.scope_and_filters import Filters
 from tests.support.documents.text import document
 from tests.support.worlds.dump_source import DumpSource, Told, md, rows
 from tests.support.worlds.network import BASE, Answer
@@ -150,24 +149,3 @@ def test_changes_that_are_offered_late_do_not_hide_those_before_them(
     world.source.list_changes([new("b", 3, "updated"), new("b", 4, "updated")], from_="")
     assert world.pull().mode is Mode.INCREMENTAL
     assert world.in_sync()
-
-
-@pytest.mark.parametrize("why", ["deleted", "filtered"])
-def test_a_kept_copy_that_is_damaged_is_not_asked_for(tmp_path: Path, why: str) -> None:
-    world = World(tmp_path / "mirror")
-    world.source.put("a.html", "a")
-    world.source.put("b.html", "b")
-    world.source.publish()
-    world.pull()
-    if why == "deleted":
-        world.source.publish_deletion("b.html")
-    filters = Filters(exclude=("/b.html",) if why == "filtered" else ())
-    world.pull(delete="never", filters=filters)
-    (world.folder / "b.html").write_text("damaged")
-
-    assert [finding.uri for finding in world.audit(offline=True).findings] == [BASE + "b.html"]
-
-    state = MirrorState.BEHIND if why == "deleted" else MirrorState.IN_SYNC
-    assert world.pull(delete="never").state is state
-    assert world.asked_resources() == []
-    assert (world.folder / "b.html").read_text() == "damaged"

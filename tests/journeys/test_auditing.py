@@ -12,10 +12,12 @@ import pytest
 
 from resourcesync.cli.main import run
 from resourcesync.cli.render.audit import conclude
+from resourcesync.destination.audits.reports import AuditReport
 from resourcesync.destination.audits.sampling import AuditRolling
 from resourcesync.destination.reports import MirrorState
 from resourcesync.destination.scope_and_filters import Filters
 from resourcesync.errors import RollbackError, SourceUnavailableError
+from resourcesync.model.settings import Limit
 from resourcesync.source.link_rules import LinkedOriginals, parse_rule
 from resourcesync.source.scan_for_changes import scan
 from resourcesync.source.stored_plan import PublicationStep
@@ -72,6 +74,8 @@ def test_a_copy_that_cannot_be_read_is_reported_and_the_others_are_read(
         with unreadable.open("r+b") as stream:  # who has a lease keeps others from opening a file
             fcntl.fcntl(stream, fcntl.F_SETLEASE, fcntl.F_WRLCK)
             report = world.audit(rolling=rolling)
+            assert world.status().state is MirrorState.BEHIND
+            assert world.pull().state is MirrorState.IN_SYNC
     finally:
         signal.signal(signal.SIGIO, ignored)
 
@@ -83,7 +87,7 @@ def test_a_copy_that_cannot_be_read_is_reported_and_the_others_are_read(
     assert (report.listed, report.present, report.accurate) == (41, 41, 40)
     assert (report.unchecked, report.accuracy) == (1, 1.0)
     assert report.read_bytes == size - unreadable.stat().st_size
-    assert report.doubted == 0
+    assert report.doubted == 1
     assert world.audit().in_sync
 
 
@@ -172,14 +176,18 @@ def test_an_audit_refuses_a_change_list_that_lost_its_changes(
 RESOURCE_LIST = BASE + "resourcesync/resourcelist.xml"
 
 
-def test_a_copy_that_is_not_wanted_any_more_is_not_counted(world: World[PublishedSource]) -> None:
+@pytest.mark.parametrize("offline", [False, True])
+def test_a_copy_that_is_not_listed_or_not_wanted_any_more_is_not_counted_as_listed(
+    world: World[PublishedSource], offline: bool
+) -> None:
     world.pull()
+    world.source.publish_deletion("objects/0002.html")
     world.pull(filters=Filters(exclude=("0001.html",)), mode="baseline", delete="never")
 
-    report = world.audit(method="lists")
+    report = world.audit(offline=offline)
 
-    assert (report.listed, report.present, report.accurate) == (40, 40, 40)
-    assert report.findings == ()
+    assert (report.listed, report.present, report.accurate) == (39, 39, 39)
+    assert (report.in_sync, report.unlisted, len(report.findings)) == (True, 1, 1)
 
 
 @pytest.mark.parametrize("method", ["lists", "hash"])
@@ -268,6 +276,9 @@ def test_a_damaged_copy_bounds_what_is_accurate(dated: World[DatedServer]) -> No
     report = dated.audit()
     assert report.accuracy == pytest.approx(2 / 3)
     assert report.unproven == 2
+    for path in filter(Path.is_file, dated.folder.iterdir()):
+        path.unlink()
+    assert dated.audit().accuracy is None
 
 
 @pytest.mark.founding("0.9 §2.2.2", "Without hashes, an audit tells coverage only", "`audit`")
@@ -288,10 +299,8 @@ def test_an_audit_of_a_plain_sitemap_says_that_its_accuracy_is_not_known(
         assert run(["audit", "m", "--json"]) == 0
         end = rows(capsys)[-1]
         assert run(["audit", "m", "--method", "remote"]) == 1
-    unknown = (
-        "accuracy not known: the Source lists no hash; check them at the server: --method remote"
-    )
-    assert re.search(rf"In sync   coverage 100 % \(3 of 3\), {unknown}  ", said)
+    unknown = "accuracy not known: the Source lists no hash; check them at the server: --method"
+    assert re.search(rf"In sync   coverage 100 % \(3 of 3\), {unknown} remote  ", said)
     assert (end["accuracy"], end["unproven"], end["in_sync"]) == (None, 3, True)
     assert "accuracy 66.7 % (2 of 3)" in capsys.readouterr().out
 
@@ -323,21 +332,68 @@ def test_an_audit_names_the_answers_with_which_it_could_not_check_and_how_to_acc
     assert f"ask the Source to correct its list, or accept that: {accept}\n" in missing
 
 
-def test_a_list_with_some_hashes_says_of_how_many_it_has_none(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Said
+def test_a_list_with_some_hashes_says_of_how_many_it_has_none() -> None:
+    report = AuditReport(audit="1", at=None, listed=3, present=3, accurate=3, unproven=1)
+    said = "accuracy not known: 1 of 3 not verifiable (the Source lists no hash);"
+    assert said in conclude(report, Path("m")).closing[0].text
+
+
+NAMES = [f"{number}.txt" for number in range(6)]
+BESIDE = NAMES[4:]
+
+
+def damaged_beside(folder: Path, beside: str) -> tuple[World[PublishedSource], dict[str, Any]]:
+    """Return a mirror with two damaged copies beside the list, and the options of its pulls."""
+    world = World(folder / "mirror", PublishedSource(max_entries=3))
+    for name in NAMES:
+        world.source.put(name, name)
+    world.source.publish()
+    world.pull()
+    if beside == "not read":
+        world.source.put("3.txt", "changed")
+        world.source.publish(PublicationStep.REBASE)
+        body = world.source.honest(RESOURCE_LIST).body.decode()
+        world.network.answers[body.split("<loc>")[2].split("<")[0]] = Answer(status=404)
+    elif beside == "held":
+        for name in BESIDE:
+            world.source.publish_deletion(name)
+    filters = Filters(exclude=tuple(BESIDE) if beside == "excluded" else ())
+    options: dict[str, Any] = {"max_delete": Limit(number=0), "filters": filters}
+    world.pull(mode="baseline", **options)
+    (world.folder / "4.txt").write_text("edited")
+    (world.folder / "5.txt").unlink()
+    return world, options
+
+
+@pytest.mark.parametrize("judge", ["audit", "audit offline", "why", "why offline"])
+@pytest.mark.parametrize("beside", ["excluded", "held", "not read"])
+def test_a_damaged_copy_beside_the_list_is_damaged_for_every_command_until_it_is_fetched_again(
+    tmp_path: Path, beside: str, judge: str
 ) -> None:
-    monkeypatch.chdir(tmp_path)
-    with TinySource() as source:
-        bodies = {f"/{name}.html": b"page" for name in PAGES}
-        source.offer(bodies)
-        entries = [source.entry(target, body) for target, body in bodies.items()]
-        entries[0] = re.sub(' hash="[^"]*"', "", entries[0])
-        source.offer_entries(entries)
-        assert run(["pull", source.url, "m"]) == 0
-        capsys.readouterr()
-        assert run(["audit", "m"]) == 0
-    said = capsys.readouterr().out
-    assert (
-        "accuracy not known: 1 of 3 not verifiable (the Source lists no hash);"
-        " check them at the server: --method remote" in said
-    )
+    world, options = damaged_beside(tmp_path, beside)
+
+    command, _, offline = judge.partition(" ")
+    if command == "audit":
+        assert world.audit(offline=bool(offline)).damaged == 2
+    else:
+        assert not any(world.why(n, offline=bool(offline)).verdict.is_well for n in BESIDE)
+    dry = world.pull(dry_run=True, **options), world.repair(dry_run=True)
+    for report in (world.status(), *dry, world.pull(**options), world.repair(), world.status()):
+        assert report.state is not MirrorState.IN_SYNC
+        assert (report.retained.damaged, report.retained.filtered) == (2, 0)
+    assert not {*BESIDE} & {*world.asked_resources()}
+    assert world.texts()["4.txt"] == "edited"
+    for method in ("hash", "stat", "lists"):
+        found = world.audit(method=method), world.audit(method=method, offline=True)
+        assert [(each.damaged, each.in_sync) for each in found] == [(2, False)] * 2, method
+    if beside == "excluded":
+        for name in BESIDE:
+            (world.folder / name).write_text(name)
+        foreseen = world.pull(dry_run=True, **options)
+        assert {foreseen.state, world.pull(**options).state} == {MirrorState.IN_SYNC}
+    world.network.answers.clear()
+    for name in NAMES[3:]:
+        world.source.put(name, name)
+    world.source.publish()
+    assert world.pull(filters=Filters()).state is MirrorState.IN_SYNC
+    assert world.texts() == dict(zip(NAMES, NAMES, strict=True))

@@ -106,26 +106,3 @@ def test_an_audit_that_proves_the_copy_ends_the_doubt(
     assert damaged.audit(method="stat").in_sync
     damaged.pull()
     assert damaged.asked_resources() == []
-
-
-def test_a_rolling_audit_puts_in_doubt_what_it_finds(world: World[PublishedSource]) -> None:
-    world.pull()
-    damage(world)
-
-    report = world.audit(rolling=AuditRolling(oldest_first=True))
-
-    assert report.doubted == 1
-    assert world.status().listed.pending == 1
-    assert world.pull().state is MirrorState.IN_SYNC
-    assert world.in_sync()
-
-
-def test_what_the_source_changed_or_serves_otherwise_is_no_damage_here(
-    world: World[PublishedSource],
-) -> None:
-    world.pull()
-    world.source.publish_file(NAME, "another one")
-
-    assert world.audit().doubted == 0
-    assert world.audit(method="remote").doubted == 0
-    assert world.status().listed.pending == 0

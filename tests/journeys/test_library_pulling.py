@@ -25,7 +25,6 @@ from resourcesync.errors import (
 from resourcesync.server.uvicorn_server import ServerThread
 from tests.support.servers.tiny_source import TinySource
 from tests.support.sources.embedding import EARLY, tiny_source
-from tests.support.worlds.site_maps import index, urlset
 
 source = tiny_source
 
@@ -91,17 +90,6 @@ def test_what_is_published_is_discovered_and_read(
     assert (change.kind.value, change.uri) == ("updated", f"{url}a.txt")
     assert list(found.changes(since=change.time)) == []
     assert list(validate(f"{url}.well-known/resourcesync", live=True, sample=9)) == []
-
-
-def test_the_sitemaps_that_robots_names_are_read_as_one_list(source: TinySource) -> None:
-    pages = [f"{source.url}/{name}.html" for name in "abc"]
-    del source.answers["/.well-known/resourcesync"]
-    source.put("/robots.txt", b"Sitemap: /1.xml\nSitemap: /gone.xml\nSitemap: /all.xml")
-    source.put("/1.xml", urlset((pages[0], "")), "application/xml")
-    source.put("/all.xml", index(f"{source.url}/2.xml"), "application/xml")
-    source.put("/2.xml", urlset((pages[1], ""), (pages[2], "")), "application/xml")
-
-    assert [resource.uri for resource in discover(source.url).resources()] == pages
 
 
 def test_a_part_without_an_address_is_our_own_error(source: TinySource) -> None:

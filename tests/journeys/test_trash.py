@@ -8,8 +8,10 @@ from typing import Any
 import pytest
 
 from resourcesync.adapters.mirror.locked_folder import MirrorFolder
+from resourcesync.app.mirror_trash import is_restored
 from resourcesync.destination.audits.explain import ResourceVerdict, explain
 from resourcesync.destination.reports import MirrorState
+from resourcesync.destination.scope_and_filters import Filters
 from resourcesync.destination.trash import Trash, TrashResult, register_lost_trash
 from resourcesync.mirror_state.rows import TrashRow
 from tests.support.crashes.killing import killed
@@ -47,7 +49,6 @@ def in_trash(world: World[PublishedSource]) -> list[Path]:
 
 @pytest.fixture
 def emptied(world: World[PublishedSource]) -> World[PublishedSource]:
-    """Give a world whose Source deleted three resources, and whose mirror followed."""
     world.pull()
     for name in GONE:
         world.source.remove(name)
@@ -163,3 +164,18 @@ def test_the_place_of_another_spelling_with_the_same_content_is_taken(tmp_path: 
     assert len(in_trash(world)) == 1
     assert world.in_sync()
     assert len(world.files()) == 2
+
+
+def test_what_the_filters_excluded_is_restored_as_such_and_goes_with_the_next_prune(
+    world: World[PublishedSource],
+) -> None:
+    world.pull()
+    world.pull(filters=Filters(exclude=("0003.html",)), prune=True)
+    assert world.why(GONE[0], offline=True).verdict is ResourceVerdict.FILTERED
+    restore(world)
+
+    for report in (world.pull(), world.repair(deleting=True), world.status()):
+        kept = report.retained.filtered, report.retained.restored
+        assert (report.state, kept) == (MirrorState.IN_SYNC, (1, 0))
+    assert is_restored(world.folder, lambda _: True)
+    assert world.pull(prune=True).deleted == 1

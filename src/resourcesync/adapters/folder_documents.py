@@ -142,8 +142,6 @@ class FolderDocuments:
 
 
 class _FolderDocumentFile(FileIO):
-    """A document's bytes; a failing read is a ``StorageError``."""
-
     def __init__(self, descriptor: int, path: Path) -> None:
         super().__init__(descriptor, "rb")
         self._path = path

@@ -11,13 +11,12 @@ from urllib.parse import urlsplit
 from resourcesync.app import mirror_home, mirror_stores
 from resourcesync.app.mirror_home import Home
 from resourcesync.app.mirror_opening import open_mirror_folder
-from resourcesync.destination.pending_tasks import RESTORED
 from resourcesync.destination.sync_state import SyncState
 from resourcesync.destination.trash import Trash, register_lost_trash
 from resourcesync.discovery.known_addresses import MovedBases, address_fields, present_uri
 from resourcesync.errors import ConfigurationError
 from resourcesync.mirror_state.database import SqliteMirrorState
-from resourcesync.mirror_state.rows import PendingTask, TrashRow
+from resourcesync.mirror_state.rows import Fixity, PendingTask, TrashRow
 from resourcesync.model.globs import normal_path, parse_glob
 from resourcesync.model.own_names import OWN_FOLDER
 from resourcesync.own_files import IN_TRASH, one_name, open_folder, opened
@@ -83,9 +82,10 @@ def is_restored(folder: Path, fits: TrashFilter) -> bool:
     return mirror_home.read_state(
         folder,
         lambda state: any(
-            row.code == RESTORED
-            and fits(TrashRow("", row.uri, row.path, 0, ""))
-            and not ((copy := state.copy(row.uri)) and copy.is_damaged)
+            fits(TrashRow("", row.uri, row.path, 0, ""))
+            and (copy := state.copy(row.uri))
+            and copy.fixity == Fixity.RESTORED
+            and not copy.is_damaged
             for row in state.pending(PendingTask.RETAIN)
         ),
     )

@@ -143,8 +143,6 @@ def acknowledge_stop(stop: KeyboardInterrupt) -> ExitCode:
 
 
 class _StopRepeater:
-    """A signal handler that raises a stop, and raises it again if it was swallowed."""
-
     def __init__(self) -> None:
         self._stop: KeyboardInterrupt | None = None
         self._unraisable_hook = sys.unraisablehook

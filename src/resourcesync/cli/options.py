@@ -201,8 +201,6 @@ def with_options(*decorators: Decorator) -> Decorator:
 
 
 class _Choice(click.Choice[str]):
-    """A choice among words, each a member of an enum where the setting has one."""
-
     def __init__(self, field: schema.Field) -> None:
         super().__init__(field.choices)
         self._kind = field.kind

@@ -285,7 +285,7 @@ class Incremental:
         damaged = {task.uri for task in self._pull.state.suspect_tasks()}
         orphans = (_UNLINKED._replace(uri=uri) for uri in self._found_orphans())
         tasks, kept = undone_tasks(self._pull.state), self._pull.state.pending(PendingTask.RETAIN)
-        unproven = (task for task in kept if not (task.reason or task.code))
+        unproven = (row for row in kept if row.uri in damaged or not (row.reason or row.code))
         merged: Iterator[planner.ListedEntry | Pending] = merge(
             orphans, rows, tasks, unproven, key=_by_uri
         )
@@ -294,7 +294,7 @@ class Incremental:
             if isinstance(first, Pending) and first.task == PendingTask.RETAIN:
                 is_unproven, is_damaged = not (first.reason or first.code), first.uri in damaged
                 is_shown = is_reviewed or is_damaged or not self._policy.retains(first.reason)
-                if is_unproven or not is_shown:
+                if (is_unproven and not is_damaged) or not is_shown:
                     self._retained_count += not is_damaged
                     continue
             yield first

@@ -192,8 +192,6 @@ CONTRADICTION_PREFIX: Final = "lists "
 
 
 class _Contradiction(NamedTuple):
-    """The fields of a row that the line stores."""
-
     change: str
     rivals: tuple[tuple[str, int | None], ...]
     is_older: bool
@@ -433,6 +431,8 @@ def _decide_unlisted(copy: Copy, task: Pending | None, policy: DecisionPolicy) -
     from an earlier list does not: the list read now decides, or nothing does.
     """
     reason = _reason_of_absence(copy, task, policy)
+    if policy.absence is Absence.UNCHANGED and task is not None and task.code == FILTERED:
+        reason = OUT_OF_SCOPE
     if reason == SEEN_LATER and policy.asks_unlisted and not is_restored(copy):
         row = ListedEntry(copy.uri, copy.uri, copy.path, "", None, None, DISPUTED, undated=True)
         return _fetch((row, copy, True, copy.signature == MISSING))
@@ -558,7 +558,7 @@ def count_decisions(
                 is_open = reason in OPEN_REASONS
                 missed += is_open
                 retained += not (is_open or listed or is_restored(copy) or copy.is_damaged)
-                filtered += listed
+                filtered += listed and not copy.is_damaged
             case Postponed(task, before):
                 postponed += 1
                 outdated += before is not None

@@ -52,7 +52,9 @@ class Repair:
         for finding in findings:
             is_all_read &= was_in_sync is None or finding.kind is not FindingKind.FAILED
             uri = self._pull.selection.addresses.mirror_uri(finding.uri)
-            if finding.kind in _FETCHED_KINDS:
+            copy = self._pull.state.copy(uri)
+            is_unreadable = finding.kind is FindingKind.FAILED and copy and copy.is_damaged
+            if finding.kind in _FETCHED_KINDS or is_unreadable:
                 wanted.add(uri)
             elif finding.kind is FindingKind.EXTRA and self._deleting:
                 extra.add(uri)
@@ -169,7 +171,7 @@ class Repair:
 
     def _is_wrong(self, copy: Copy | None, row: planner.ListedEntry, *, is_read: bool) -> bool:
         if row.change == planner.FILTERED:
-            return False
+            return copy is not None and copy.is_damaged
         task = self._pull.state.pending_of(row.uri)
         if task is not None and self._pull.sync_state.accepts(task.code):
             return copy is not None and copy.is_damaged

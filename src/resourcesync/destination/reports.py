@@ -142,13 +142,15 @@ class DeletionResult(msgspec.Struct, kw_only=True):
     """Result of the deletions of a run.
 
     ``held`` are above the limit of a run; there were ``held_of`` copies when they were first held.
-    The files of those that had one are ``trashed``.
+    The files of those that had one are ``trashed``. ``mended`` are the damaged copies beside the
+    list that a dry run foresees to end.
     """
 
     deleted: int = 0
     trashed: int = 0
     held: int = 0
     held_of: int = 0
+    mended: int = 0
     failures: list[Failing] = msgspec.field(default_factory=list)
 
 
@@ -197,7 +199,8 @@ class RetainedCounts(msgspec.Struct, frozen=True, kw_only=True):
         open: They are not in the list, which does not prove yet that they are gone.
         filtered: They no longer match the filters.
         restored: They are not listed, and were restored from the trash.
-        damaged: They are not listed, and an audit found them changed or missing.
+        damaged: They are not listed, or excluded by the filters, and were found changed or missing.
+        excluded: Of the damaged, those that the filters exclude.
         edited: They are to be deleted, and were changed locally.
         contradicting: Their bytes are not as listed (``verify="lenient"``); they are pending.
         unknown: They are absent or skipped at the Source, so they may be wrong.
@@ -209,6 +212,7 @@ class RetainedCounts(msgspec.Struct, frozen=True, kw_only=True):
     filtered: int = 0
     restored: int = 0
     damaged: int = 0
+    excluded: int = 0
     edited: int = 0
     contradicting: int = 0
     unknown: int = 0

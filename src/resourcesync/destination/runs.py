@@ -169,13 +169,13 @@ def build_report(
     if not dry_run:
         held = memory.on_hold(counts) if pulled.are_deletions_done else 0
     edited = len(deletions.failures) if dry_run else None  # else as stored
-    reasons = _failed_reasons(memory, counts, edited)
+    reasons = _failed_reasons(memory, counts, deletions.mended, edited)
     resources, failed, traffic = state.count(), reasons.total(), equipment.traffic()
     unfinished = memory.has_gap or tally.undecided or not pulled.is_complete
     listed = replace(count_listed(pulled, state, memory), **sync_state.listed_since(memory))
     faults = _list_faults(pulled, listed, state, memory)
     behind = failed or memory.refused_count or unfinished or to_delete or faults.absent_below
-    behind = _stays_behind(pulled, memory) if dry_run else behind
+    behind = reasons[DAMAGED] or _stays_behind(pulled, memory) if dry_run else behind
     return reports.RunReport(
         pull=run,
         mode=pulled.mode,
@@ -223,8 +223,10 @@ def _list_faults(
     )
 
 
-def _failed_reasons(memory: SyncState, counts: PendingCounts, edited: int | None) -> Counter[str]:
-    reasons = Counter(DAMAGED for _ in memory.damaged_retained())
+def _failed_reasons(
+    memory: SyncState, counts: PendingCounts, mended: int, edited: int | None
+) -> Counter[str]:
+    reasons = Counter({DAMAGED: sum(1 for _ in memory.damaged_retained()) - mended})
     for (task, code), number in counts.rows.items():
         is_undeleted = task == PendingTask.DELETE and code != ""
         if is_undeleted or (task == PendingTask.FETCH and not memory.accepts(code)):
@@ -259,11 +261,14 @@ def _retained_counts(
 ) -> reports.RetainedCounts:
     planned, kept = pulled.filtered_count, pulled.retained_count
     stored = sync_state.count_retained(state, counts, memory)
+    damaged = stored.damaged - pulled.deletions.mended
     return replace(
         stored,
         unlisted=stored.unlisted if pulled.unread_parts or kept is None else kept,
         open=stored.open if pulled.is_written else pulled.missed_count,
-        filtered=counts.with_codes(planner.FILTERED) if planned is None else planned,
+        filtered=stored.filtered if planned is None else planned,
+        damaged=damaged,
+        excluded=min(stored.excluded, damaged),
         edited=stored.edited if edited is None else edited,
     )
 
@@ -286,6 +291,7 @@ class RecordedPlan:
         self._pull = pull
         self._is_audited = is_audited  # a retained file that was changed is to be set aside
         self._edited: list[reports.Failing] = []
+        self._mended = 0
         self._decisions: ExternalSorter[planner.ReviewedDecision] = ExternalSorter(
             key=uri_of,
             dump=lambda decision: bytes([_KINDS.index(type(decision))]) + _encode(decision),
@@ -311,8 +317,12 @@ class RecordedPlan:
         return planner.count_decisions(decisions, mode, was_absent)
 
     def _deletable(self, decisions: Iterable[planner.Decision]) -> Iterator[planner.Decision]:
+        damaged = {row.uri for row in self._pull.sync_state.damaged_retained()}
         with self._pull.dependencies.copies.inspect() as look:
             for decision in decisions:
+                if isinstance(decision, _KINDS) and uri_of(decision) in damaged:
+                    is_kept = isinstance(decision, planner.Retain) and decision.copy.is_damaged
+                    self._mended += not is_kept
                 if isinstance(decision, planner.Delete) and self._is_edited(decision.copy, look):
                     copy, reason = decision.copy, EDITED_REASON
                     found = ("delete", self._shown(copy).uri, copy.path, LOCAL_CHANGE, reason)
@@ -360,7 +370,7 @@ class RecordedPlan:
             from resourcesync.destination.deletion import plan_deletions  # noqa: PLC0415 - lazy
 
             foreseen = plan_deletions(pull.state, limit, pull.state.count(), plan.delete, untold)
-        foreseen.failures = self._edited
+        foreseen.failures, foreseen.mended = self._edited, 0 if foreseen.held else self._mended
         fields = {name: getattr(plan, name) for name in _REPORTED}
         fields |= {"held": foreseen.held, "held_of": foreseen.held_of, "limit": str(limit)}
         pull.dependencies.report("plan", fields | {"bytes": plan.size})

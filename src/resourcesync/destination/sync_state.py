@@ -150,6 +150,8 @@ class SyncState:
     """State of the walk of the rechecks; ``None`` before the first pull that completed."""
     audited_at = _Note("audited", Microseconds)
     """End of the last audit."""
+    served_at = _Note("served", Microseconds)
+    """Time of the last audit that requested copies from the Source."""
     last_failure = _Note("failed", tuple[ClockMicroseconds, reports.FailedRun])
     """The end and the error of the last run that failed.
 
@@ -299,13 +301,22 @@ class SyncState:
         return from_microseconds(moment) if moment else None
 
     def damaged_retained(self) -> Iterator[rows.Pending]:
-        """Yield the rows of unlisted copies that stay although their files are not as installed."""
-        return filter(pending_tasks.is_retained, self._state.suspect_tasks())
+        """Yield the rows of copies beside the list that stay, and whose files are damaged.
+
+        These are the copies that are retained or whose deletion is held: unlisted, excluded by the
+        filters, restored, or of an unread part.
+        """
+        retained = rows.PendingTask.RETAIN
+        return (
+            row for row in self._state.suspect_tasks() if row.task == retained or self.holds(row)
+        )
 
     def failing_tasks(self) -> Iterator[rows.Pending]:
         """Yield the tasks of edited files, and of what is not here as listed or fetched."""
         for row in self.damaged_retained():
-            reason = "its file was changed or removed here, and the Source does not list it"
+            excluded = "the Source does not list it"
+            excluded = "the filters exclude it" if row.code == FILTERED else excluded
+            reason = f"its file was changed or removed here, and {excluded}"
             yield row._replace(code=pending_tasks.DAMAGED, reason=reason, due=0)
         for row in self._state.pending(rows.PendingTask.DELETE):
             if row.code == pending_tasks.EDITED:
@@ -462,20 +473,25 @@ def count_retained(
     state: SqliteMirrorState, counts: rows.PendingCounts, memory: SyncState
 ) -> reports.RetainedCounts:
     """Return the numbers of copies that are not what the Source lists, as they are stored."""
-    damaged = Counter(row.code for row in memory.damaged_retained())
+    damaged = Counter((row.task, row.code) for row in memory.damaged_retained())
     codes = pending_tasks.UNAVAILABLE_CODES
     unknown = memory.accepts_missing and state.pending_with_copy(rows.PendingTask.FETCH, codes)
-    filtered, restored = counts.with_codes(FILTERED), counts.with_codes(pending_tasks.RESTORED)
-    undecided = counts.with_codes(pending_tasks.OPEN)
-    unlisted = counts.of_task(rows.PendingTask.RETAIN) - filtered - restored - undecided
+
+    def sound(code: str) -> int:
+        key = rows.PendingTask.RETAIN, code
+        return counts.rows.get(key, 0) - damaged[key]
+
+    unlisted = sound("")
     if unlisted and count_unread(state):
-        unlisted = sum(map(is_gone, state.pending(rows.PendingTask.RETAIN)))  # it may list others
+        gone = sum(map(is_gone, state.pending(rows.PendingTask.RETAIN)))  # it may list others
+        unlisted = min(unlisted, gone)
     return reports.RetainedCounts(
-        unlisted=max(0, unlisted - damaged[""]),
-        open=undecided,
-        filtered=filtered,
-        restored=restored - damaged[pending_tasks.RESTORED],
+        unlisted=unlisted,
+        open=sound(pending_tasks.OPEN),
+        filtered=sound(FILTERED),
+        restored=sound(pending_tasks.RESTORED),
         damaged=damaged.total(),
+        excluded=damaged[rows.PendingTask.RETAIN, FILTERED],
         edited=counts.with_codes(pending_tasks.EDITED),
         contradicting=counts.with_codes(pending_tasks.CONTRADICTING),
         unknown=int(unknown),

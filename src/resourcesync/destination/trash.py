@@ -13,7 +13,7 @@ import msgspec
 from resourcesync.destination.options import Dependencies
 from resourcesync.destination.path_assignment import owner_of
 from resourcesync.destination.pending_tasks import RESTORED, pending_delete, quarantine_warning
-from resourcesync.destination.planner import is_restored
+from resourcesync.destination.planner import FILTERED, OUT_OF_SCOPE, is_restored
 from resourcesync.destination.sync_state import SyncState
 from resourcesync.destination.transfers.verification import check_installed
 from resourcesync.discovery.known_addresses import address_fields
@@ -178,23 +178,22 @@ class Trash(msgspec.Struct, kw_only=True):
             else:
                 installed.append((ready.row, ready.copy._replace(signature=result)))
         copies = [copy for _, copy in installed]
-        now = to_microseconds(self.clock.now())
-        self.state.commit(
-            StateTransaction(installed=copies, pending=list(map(self._task, copies)), now=now)
-        )
+        now, tasks = to_microseconds(self.clock.now()), [self._task(*each) for each in installed]
+        self.state.commit(StateTransaction(installed=copies, pending=tasks, now=now))
         for row, copy in installed:
             self._count(row, copy.length)
         self._drop([row for row, _ in installed])
         if failure is not None:
             raise failure
 
-    def _task(self, copy: Copy) -> Pending:
+    def _task(self, trashed: TrashRow, copy: Copy) -> Pending:
         known = self.state.pending_of(copy.uri)
         if known is not None and known.task == PendingTask.FETCH:
             return known
         now, generation = copy.installed, SyncState(self.state).cursor.generation
         row = pending_delete(copy, reason="", now=now, at=0, generation=generation)
-        return row._replace(task=PendingTask.RETAIN, code=RESTORED)
+        code = FILTERED if trashed.reason == OUT_OF_SCOPE else RESTORED  # it is still listed
+        return row._replace(task=PendingTask.RETAIN, code=code)
 
     def empty(self, fits: Callable[[TrashRow], bool], *, dry_run: bool = False) -> TrashResult:
         """Remove the files that a filter selects for good; a full disk needs no room for it."""

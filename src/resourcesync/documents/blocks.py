@@ -74,11 +74,7 @@ _REPLACEABLE: Final = re.compile(
 
 
 def _part_comments(pieces: Iterator[bytes]) -> Iterator[bytes]:
-    """Yield a document whose comments end at least once in every block, at the same length.
-
-    Where a comment fills half a block, some of its text becomes its end and a new start. All else
-    of it stays, so that what XML forbids in a comment is still found.
-    """
+    """Yield a document whose comments end at least once in every block, at the same length."""
     end, tail = b"", b""
     for piece in pieces:
         text, begin, at = tail + piece, 0, 0

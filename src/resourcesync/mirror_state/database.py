@@ -314,6 +314,15 @@ class SqliteMirrorState(MirrorLogs):
         with self.writing() as db:
             db.executemany("INSERT OR REPLACE INTO proof VALUES (?, ?)", rows)
 
+    def proof_of(self, uri: str) -> int | None:
+        """Return when an audit proved a copy last."""
+        return self.value(Microseconds, "SELECT proven FROM proof WHERE uri = ?", (uri,))
+
+    def confirm(self, uris: Sequence[str]) -> None:
+        """Store that the Source served the bytes of copies, whatever their dates are."""
+        with self.writing() as db:
+            db.executemany("DELETE FROM unconfirmed WHERE uri = ?", [(uri,) for uri in uris])
+
     def commit(self, step: StateTransaction) -> None:
         """Store a step durably: all of it, or nothing. Rows without a change are not written."""
         notes = {key: value for key, value in (step.notes or {}).items() if self.note(key) != value}

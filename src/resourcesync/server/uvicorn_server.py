@@ -74,8 +74,6 @@ def _allow_files(connections: int) -> None:
 
 @final
 class _ShutdownReply:
-    """Answer for requests that are cut off by the shutdown: no fault of the server."""
-
     def __init__(self, app: ASGIApp) -> None:
         self._app = app
 

@@ -134,8 +134,6 @@ def _are_plain(entries: Sequence[Any], chunk: bytes) -> bool:
 
 
 class _UnprovenBytes:
-    """The stored bytes of a document, of which those that are proven are not returned."""
-
     def __init__(self, stream: BinaryIO, lengths: Sequence[tuple[int, bool]]) -> None:
         self._stream = stream
         self._lengths = iter(lengths)

@@ -116,8 +116,6 @@ class _Known(NamedTuple):
 
 
 class _Scan:
-    """A scan while it records what it finds; ``counts`` are the values of the report by names."""
-
     def __init__(
         self, originals: Originals, catalogue: SourceCatalogue, recording: CatalogueRecording
     ) -> None:

@@ -231,8 +231,6 @@ _REASONS: Final = {
 
 
 class _ScheduleRow(msgspec.Struct):
-    """A mirror: when its jobs are due and began last, by the steady clock."""
-
     schedule: MirrorSchedule
     began: dict[JobKind, float]
     due: dict[JobKind, float] = msgspec.field(default_factory=dict)

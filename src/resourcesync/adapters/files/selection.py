@@ -128,8 +128,6 @@ class PathFilter:
 
 
 class _Globs:
-    """A test whether a path matches one of some globs; it knows those that matched none."""
-
     def __init__(self, texts: Iterable[str]) -> None:
         self._globs = {text: parse_glob(text) for text in texts}
         self.unmatched = dict(self._globs)

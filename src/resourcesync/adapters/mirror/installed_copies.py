@@ -177,9 +177,9 @@ class FileTreeCopies:
                 return
             assert isinstance(installation.staged, StagedFile)
             length, digests = installation.staged.length, installation.staged.digests
-            if info.st_size == length and self._equal(folder, leaf, digests):
-                return
-            with suppress(StorageError):  # one that cannot be read may be anything
+            with suppress(StorageError, OSError):  # one that cannot be read may be anything
+                if info.st_size == length and self._equal(folder, leaf, digests):
+                    return
                 if ports.has_content(self, installation.path, installation.content):
                     return
         place = move_to_quarantine(folder, leaf, installation.path, self._quarantine)

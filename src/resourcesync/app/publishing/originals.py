@@ -152,8 +152,6 @@ def _bad_plugin_error(got: str, *evidence: tuple[str, str]) -> ConfigurationErro
 
 
 class _SelectedOriginals(WrappedOriginals):
-    """The originals of a plug-in that are to be published; their order is checked."""
-
     def __init__(self, originals: Originals, settings: PublicationSettings) -> None:
         super().__init__(originals)
         self._base = settings.names.base_uri

@@ -51,8 +51,6 @@ _SHOWN_OMISSIONS: Final = 20
 
 
 class _Folders(msgspec.Struct, frozen=True):
-    """The tree, and the folder whose own folder has the catalogue: mostly the tree."""
-
     root: Path
     home: Path
 

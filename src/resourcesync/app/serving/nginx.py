@@ -30,8 +30,6 @@ _UNSAFE: Final = re.compile(r'["\\$\x00-\x1f\x7f]')
 
 
 class _Served(NamedTuple):
-    """A Source: the folder at the root of its host, and the paths below that."""
-
     origin: str
     root: str
     base: str

@@ -49,7 +49,8 @@ def command(**values: Any) -> Job:
     GLOB matches the path in the mirror or at the Source, as in pull --include: '*.pdf', '/docs/**'.
 
     Nothing is overwritten: if a file is in the way, the other one stays in the trash (exit 3). A
-    restored file is a normal copy; later pulls do not delete it again, but repair --delete does.
+    restored file is a normal copy; later pulls do not delete it again, but repair --delete does,
+    or pull --prune if the filters exclude it.
     Exit 1 if no file in the trash matches GLOB.
     """  # noqa: D301 - click's mark for lines that are not to be filled
     action, glob, older_than = values["action"], values["glob"], values["older_than"]

@@ -204,6 +204,9 @@ def next_step(found: "Explanation", mirror: Path) -> tuple[str, str] | None:
     if found.is_retained and found.is_source_read and not found.is_absence_proven:
         return None  # nothing would help
     if found.verdict is Is.AS_LISTED and not (listed is not None and listed.hash):
+        if found.served_at is not None:
+            at = formatting.moment(from_microseconds(found.served_at))
+            return "Proof", f"all bytes, as the Source served them to an audit {at}"
         return "Proof", f"its date only; all bytes: resourcesync audit {folder} --method remote"
     if found.verdict is Is.KEPT:
         return "To remove", f"resourcesync repair {folder} --delete"
@@ -221,7 +224,9 @@ def _step_after(found: "Explanation", folder: str, file: Path) -> tuple[str, str
 
     match found.verdict:
         case Is.LOST | Is.ALTERED:  # what is retained cannot be fetched
-            return "Next", f"resourcesync repair {folder}{' --delete' if found.is_retained else ''}"
+            remove = f"pull {folder} --prune" if found.is_excluded else f"repair {folder} --delete"
+            is_beside = found.is_retained or found.is_excluded
+            return "Next", f"resourcesync {remove if is_beside else f'repair {folder}'}"
         case Is.REFUSED | Is.UNDECIDED:
             lists = quoted(found.list_uri or found.source, "URL")
             return "Check", f"resourcesync validate {lists}"

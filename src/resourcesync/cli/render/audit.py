@@ -72,7 +72,8 @@ def _not_in_sync(report: AuditReport, mirror: Path) -> Iterator[TextLine]:
         gap = "the lists that were read may not cover all changes"
         yield TextLine(f"{_BELOW}{gap}", level=QUIET)
     counts = {
-        "not listed by the Source": report.extra,
+        "not listed by the Source": report.extra - report.excluded,
+        "damaged, and excluded by the filters": report.excluded,
         "listed but not usable": report.refused - report.unread,
         f"{'part' if report.unread == 1 else 'parts'} of the list not read": report.unread,
         "listed but not at the Source (404, 410)": report.unserved,
@@ -120,12 +121,8 @@ def _cost(report: AuditReport) -> str:
 
 def _next_command(report: AuditReport, mirror: Path) -> str:
     is_sound = report.accurate + report.unchecked + report.originals == report.listed
-    if is_sound and report.held:
-        return f"decide on the held deletions: resourcesync status {mirror}"
-    if is_sound and report.edited:
-        return f"move or remove what was changed locally, then: resourcesync pull {mirror}"
-    if is_sound and report.damaged and not report.refused:  # they cannot be fetched
-        return f"resourcesync repair {mirror} --delete"
+    if is_sound and (step := _step_for_extra(report, mirror)):
+        return step
     ask = "ask the Source to correct its list, or "
     accept = f"{ask}accept that: resourcesync pull {mirror} --accept-missing"
     if is_sound and report.lacks_pages and not report.has_gap:  # no pull helps
@@ -133,11 +130,23 @@ def _next_command(report: AuditReport, mirror: Path) -> str:
     without_fault = is_sound and not (report.extra or report.refused)
     if report.originals and without_fault:
         return "ask the Source to copy these originals again: it lists what the mirror has"
-    if report.unchecked and without_fault:
+    if report.unchecked and without_fault and not report.doubted:
         return accept if report.unserved else "run it again, when they can be checked"
     if report.is_begun or report.has_gap or not report.present or is_sound:
         return f"resourcesync pull {mirror}"
     return f"resourcesync repair {mirror} --from-audit {report.audit}"
+
+
+def _step_for_extra(report: AuditReport, mirror: Path) -> str:
+    if report.held:
+        return f"decide on the held deletions: resourcesync status {mirror}"
+    if report.edited:
+        return f"move or remove what was changed locally, then: resourcesync pull {mirror}"
+    if not report.damaged or report.refused:
+        return ""
+    is_excluded = report.damaged == report.excluded  # those, too, cannot be fetched
+    step = f"pull {mirror} --prune" if is_excluded else f"repair {mirror} --delete"
+    return f"resourcesync {step}"
 
 
 def _sampled(report: AuditReport) -> str:
@@ -154,8 +163,10 @@ def _accuracy(report: AuditReport) -> str:
     if report.accuracy is not None:
         known = formatting.part_of(report.accurate, report.checked)
         return f"at most {known}" if report.unproven else known
-    if not report.present:
+    if not report.present and (report.absent or report.skipped):
         return "not known: the Source delivers no listed resource"
+    if not report.present:
+        return "not known: no listed resource is in the mirror"
     if not report.checked:
         return "not known: nothing could be checked"
     if report.unproven == report.present:

@@ -245,6 +245,7 @@ def say(
     if since := report.listed.since:
         known["accepted_since" if report.listed.is_since_accepted else "open_since"] = since
         known["faults.gap"] = False
+    known["retained.damaged"] -= report.retained.excluded
     known["unusable"] = report.listed.refused - report.faults.unread
     known["accept"] = report.faults.absent_below and report.listed.right
     known["unproven"] = report.faults.unproving and report.retained.unlisted
@@ -317,7 +318,8 @@ def conclude(
     if report.dry_run:
         lines = _dry_run_lines(report, plan)
         if code is ExitCode.PARTIAL:
-            only = ("retained.edited", "retained.open", "faults.gap", "faults.unread", "unusable")
+            damaged = "retained.damaged", "retained.excluded", "retained.edited"
+            only = (*damaged, "retained.open", "faults.gap", "faults.unread", "unusable")
             lines += _next_steps(report, folder, only=only)
     elif report.spent:
         lines = _budget_lines(report, folder, plan)

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
 from datetime import datetime
 from itertools import islice
-from typing import Final, TypeGuard
+from typing import Final
 
 from msgspec import structs
 
@@ -54,6 +54,7 @@ _READ_AHEAD: Final = 32
 _LARGE: Final = 1 << 20
 """Bytes of a copy after which the audit checks whether it is to end."""
 _CONTRADICTING_LISTS: Final = "lists of the Source contradict each other"
+_OTHER_VERSION: Final = "the Source lists another version"
 _END_OF_CLAIMS: Final = ("\U0010ffff" * 2, "")
 
 
@@ -80,6 +81,7 @@ class Audit:
         self._findings: list[AuditFinding] = []
         self._contents: dict[str, CopyContent | StorageError | None] = {}
         self._has_gap = self._is_offline = self._is_served = False
+        self._unread_parts = count_unread(pull.state)
         self._is_read, self._is_unproving = True, pull.sync_state.is_unproving
         self._has_unavailable = any(count_unavailable(pull.state.pending_counts(), pull.sync_state))
         self._suspects = fixity.SuspectMarker(pull, offline=False)
@@ -111,7 +113,7 @@ class Audit:
             at=_datetime_of(at),
             findings=tuple(self._findings),
             refused=sync_state.refused_count if offline else refusals.count,
-            unread=count_unread(self._pull.state) if offline else len(refusals.unread),
+            unread=self._unread_parts,
             doubted=self._suspects.count,
             proven=None if proven is None else proven.count,
             proven_since=_datetime_of(None if proven is None else proven.oldest),
@@ -130,10 +132,19 @@ class Audit:
             rolling or AuditRolling()
         )
         self._failed_checks, self._counts.read_bytes = proven.failed, proven.read_bytes
+        if self._method == "remote":
+            self._record_requests(proven)
         self._is_served = self._method == "remote" and rolling is None and not proven.stopped
         self._method = "lists"
         self._finds_foreign = rolling is None
         return proven
+
+    def _record_requests(self, proven: fixity.FixityResult) -> None:
+        pull, rechecks = self._pull, self._pull.sync_state.rechecks
+        if rechecks is not None:
+            found = {"by_request": proven.by_request, "counts": pull.state.count_unhashed()}
+            rechecks = structs.replace(rechecks, **found)
+        pull.sync_state.write(served=pull.now, rechecks=rechecks)
 
     def _lacks_pages(self) -> bool:
         counts = self._counts
@@ -159,6 +170,7 @@ class Audit:
         listed = Baseline(pull).read_listed_rows(held)
         self._has_gap, self._is_read = listed.has_gap, listed.was_read
         self._is_unproving = not listed.proves_absence
+        self._unread_parts = len(pull.selection.refusals.unread)
         return listed.at, listed.rows()
 
     def _compare(self, rows: Iterator[planner.ListedEntry], inspector: CopyInspector) -> None:
@@ -180,8 +192,7 @@ class Audit:
                 case Created(row):
                     self._report_missing(row)
                 case Deleted(copy):
-                    if not self._pull.selection.refusals.unread:  # else an unread part may list it
-                        self._report_extra(copy, inspector)
+                    self._check_unlisted(copy, inspector)
         self._counts.listed += plain
         self._counts.present += plain
         self._counts.accurate += plain
@@ -192,37 +203,28 @@ class Audit:
         cancel, counts = self._pull.dependencies.cancel, self._counts
         while group := list(islice(differences, _READ_AHEAD)):
             cancel.raise_if_cancelled()
-            pairs = [pair for pair in group if self._is_to_be_read(pair)]
-            contents = inspector.digest_all([_request(*pair) for pair in pairs])
+            copies = [pair for pair in group if not isinstance(pair, Created)]
+            contents = inspector.digest_all([_request(*pair) for pair in copies])
             for difference in group:
-                if not self._is_to_be_read(difference):
+                if isinstance(difference, Created):
                     yield difference
                     continue
-                copy, row = difference
-                content = next(contents)
+                copy, content = difference[0], next(contents)
                 if isinstance(difference, Same) and fixity.is_as_recorded(copy, content):
                     counts.read_bytes += copy.length
                     yield difference
                 else:
                     self._contents[copy.uri] = content
-                    yield Updated(copy, row)
+                    yield Updated(*difference) if isinstance(difference, Same) else difference
                 if copy.length >= _LARGE:
                     cancel.raise_if_cancelled()
 
-    def _is_to_be_read(
-        self, difference: Difference[planner.ListedEntry, Copy]
-    ) -> TypeGuard[Same[Copy, planner.ListedEntry] | Updated[Copy, planner.ListedEntry]]:
-        if isinstance(difference, Same):  # as most are
-            return True
-        if not isinstance(difference, Updated) or difference.after.change == planner.FILTERED:
-            return False
-        return self._listing_status(*difference) is not ListingStatus.GONE
-
     def _check_listed(self, copy: Copy, row: planner.ListedEntry, inspector: CopyInspector) -> None:
         if row.change == planner.FILTERED:
+            self._check_filtered(copy, inspector)
             return
         if self._listing_status(copy, row) is ListingStatus.GONE:
-            self._report_extra(copy, inspector)
+            self._check_unlisted(copy, inspector)
             return
         self._counts.listed += 1
         # The copy of an unavailable resource stays as it was.
@@ -262,41 +264,58 @@ class Audit:
         self._counts.absent += code in pending_tasks.ABSENT_CODES
         self._counts.skipped += code not in pending_tasks.ABSENT_CODES
 
-    def _report_extra(self, copy: Copy, inspector: CopyInspector) -> None:
+    def _check_filtered(self, copy: Copy, inspector: CopyInspector) -> None:
+        if damage := self._damage_of(copy, inspector):
+            self._counts.extra += 1
+            self._counts.damaged += 1
+            self._counts.excluded += 1
+            reason = f"{damage}; excluded by the filters"
+            self._add_finding(FindingKind.EXTRA, copy.uri, copy.path, reason)
+
+    def _check_unlisted(self, copy: Copy, inspector: CopyInspector) -> None:
         waiting = self._pull.state.pending_of(copy.uri)
-        is_kept = waiting is not None and waiting.task == PendingTask.RETAIN
-        bad = self._check_retained(copy, inspector) if is_kept else ""
-        is_kept &= not bad
+        if waiting is not None and waiting.code == planner.FILTERED:
+            self._check_filtered(copy, inspector)
+            return
+        damage = self._damage_of(copy, inspector)
+        if self._unread_parts and not damage:  # an unread part may list it
+            return
+        is_edited = waiting is not None and waiting.code == pending_tasks.EDITED
+        is_kept = waiting is not None and waiting.task == PendingTask.RETAIN and not damage
+        self._has_gap |= waiting is not None and pending_tasks.is_missed(waiting)  # a pull decides
         self._counts.unlisted += is_kept
-        if waiting is not None and pending_tasks.is_missed(waiting):
-            self._has_gap = True  # the next pull decides
         self._counts.extra += not is_kept
         self._counts.held += self._pull.sync_state.holds(waiting)
-        is_edited = waiting is not None and waiting.code == pending_tasks.EDITED
         self._counts.edited += is_edited
-        unlisted = pending_tasks.EDITED_REASON if is_edited else "not listed by the Source"
-        reason = "no longer listed (kept)" if is_kept else bad or unlisted
+        self._counts.damaged += bool(damage) and not is_edited
+        unlisted = "no longer listed (kept)" if is_kept else "not listed by the Source"
+        where = "a part of the list is not read" if self._unread_parts else "no longer listed"
+        reason = f"{damage}; {where}" if damage else unlisted
+        reason = pending_tasks.EDITED_REASON if is_edited else reason
         self._add_finding(FindingKind.EXTRA, copy.uri, copy.path, reason)
 
-    def _check_retained(self, copy: Copy, inspector: CopyInspector) -> str:
-        bad, reason = self._failed_checks.get(copy.uri), ""
-        if self._method != "lists":
-            bad = fixity.check_file(copy, self._method, inspector, self._suspects, self._counts)
-        elif copy.is_damaged:
-            reason = planner.UNKNOWN_CONTENT
+    def _damage_of(self, copy: Copy, inspector: CopyInspector) -> str:
+        """Return in which way the file of a copy is not as installed; mark it as suspect."""
+        bad, _ = self._check_file(copy, inspector)
         if bad is not None and bad.is_local:
-            reason = bad.reason
             self._suspects.mark_suspect(copy, None, bad)
-        self._counts.damaged += bool(reason)
-        return reason and f"{reason}; no longer listed"
+            return bad.reason
+        is_known = copy.is_damaged if self._method == "lists" else copy.is_unknown
+        return planner.UNKNOWN_CONTENT if is_known else ""
 
-    def _check(self, copy: Copy, row: planner.ListedEntry, inspector: CopyInspector) -> None:
-        bad, content = self._failed_checks.get(copy.uri), None
+    def _check_file(
+        self, copy: Copy, inspector: CopyInspector
+    ) -> tuple[fixity.FailedCheck | None, CopyContent | StorageError | None]:
         if self._method == "hash":
             content = self._contents.pop(copy.uri)
-            bad = fixity.check_content(copy, content, inspector, self._suspects, self._counts)
-        elif self._method == "stat":
-            bad = fixity.check_file(copy, "stat", inspector, self._suspects, self._counts)
+            found = copy, content, inspector, self._suspects, self._counts
+            return fixity.check_content(*found), content
+        if self._method == "stat":
+            return fixity.check_file(copy, "stat", inspector, self._suspects, self._counts), None
+        return self._failed_checks.get(copy.uri), None
+
+    def _check(self, copy: Copy, row: planner.ListedEntry, inspector: CopyInspector) -> None:
+        bad, content = self._check_file(copy, inspector)
         self._counts.present += bad is None or bad.kind is not FindingKind.MISSING
         if bad is not None:
             if bad.is_local:
@@ -304,21 +323,27 @@ class Audit:
             else:
                 self._suspects.mark_answer(copy, row, bad)
         if bad is not None and not (bad.code and self._unavailable_code(copy.uri)):
-            self._counts.unchecked += bad.kind is FindingKind.FAILED
-            self._counts.unserved += bad.code in pending_tasks.ABSENT_CODES
-            self._counts.originals += bad.is_of_origin and bad.kind is FindingKind.DIFFERENT
-            self._add_finding(bad.kind, copy.uri, copy.path, bad.reason)
+            self._report_failed(copy, row, bad)
         elif isinstance(content, CopyContent):
             sound = copy if copy.is_unknown else fixity.as_read(copy, content, inspector)
             self._check_digests(sound, row, content)
         else:
             self._check_against_state(copy, row)
 
+    def _report_failed(self, copy: Copy, row: planner.ListedEntry, bad: fixity.FailedCheck) -> None:
+        is_other = planner.match_copy(copy, row) is planner.Match.DIFFERENT
+        is_refuted = is_other and not (bad.is_local or planner.has_moved_date(copy, row))
+        if is_refuted and bad.kind is FindingKind.FAILED:  # the list shows it without an answer
+            bad = fixity.FailedCheck(FindingKind.DIFFERENT, f"{_OTHER_VERSION}; {bad.reason}")
+        self._counts.unchecked += bad.kind is FindingKind.FAILED
+        self._counts.unserved += bad.code in pending_tasks.ABSENT_CODES
+        self._counts.originals += bad.is_of_origin and bad.kind is FindingKind.DIFFERENT
+        self._add_finding(bad.kind, copy.uri, copy.path, bad.reason)
+
     def _check_against_state(self, copy: Copy, row: planner.ListedEntry) -> None:
         match planner.match_copy(copy, row):
             case planner.Match.DIFFERENT:
-                other = "the Source lists another version"
-                reason = planner.UNKNOWN_CONTENT if copy.is_damaged else other
+                reason = planner.UNKNOWN_CONTENT if copy.is_damaged else _OTHER_VERSION
                 self._add_finding(FindingKind.DIFFERENT, copy.uri, copy.path, reason)
             case planner.Match.UNKNOWN if self._is_to_be_fetched(copy):
                 self._add_finding(FindingKind.DIFFERENT, copy.uri, copy.path, "to be fetched")
@@ -409,7 +434,8 @@ def _lacks_changes(memory: SyncState, *, offline: bool) -> bool:
     return is_cut or (offline and (memory.has_gap or memory.cursor.is_incomplete))
 
 
-def _request(copy: Copy, row: planner.ListedEntry) -> tuple[str, Sequence[str]]:
+def _request(copy: Copy, row: planner.ListedEntry | None = None) -> tuple[str, Sequence[str]]:
+    row = row or fixity.listed_from_copy(copy)
     if row.hash == copy.digests and row.hash.startswith("sha-256:") and " " not in row.hash:
         return copy.path, _ONE_STRONG  # as most
     known = (*parse_digests(copy.digests), *usable(parse_digests(row.hash)))

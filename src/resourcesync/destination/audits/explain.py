@@ -101,12 +101,14 @@ class Explanation(msgspec.Struct, kw_only=True):
     source_error: str = ""
     pending: rows.Pending | None = None
     is_retained: bool = False
+    is_excluded: bool = False
     is_held: bool = False
     is_accepted: bool = False
     refused: rows.RefusedRow | None = None
     trash: rows.TrashRow | None = None
     last_change: rows.LoggedChange | None = None
     finding: AuditFinding | None = None
+    served_at: int | None = None
     via: tuple[str, ...] = ()
     patched: rows.PatchRow | None = None
     quarantined: Sequence[str] = ()
@@ -142,8 +144,8 @@ class Explanation(msgspec.Struct, kw_only=True):
             is_sound = self.copy is None or (self.is_present and not self.is_altered)
             return ResourceVerdict.ABSENT if is_sound else None
         if pending.task == rows.PendingTask.DELETE:
-            held = ResourceVerdict.HELD if self.is_held else ResourceVerdict.UNDELETED
-            return ResourceVerdict.EDITED if self.is_altered else held
+            waiting = ResourceVerdict.EDITED if self.is_altered else ResourceVerdict.UNDELETED
+            return ResourceVerdict.HELD if self.is_held else waiting
         if pending.code == pending_tasks.STALE:
             return None if self.is_altered or not self.is_present else ResourceVerdict.STALE
         if pending.code in _DISAGREEING:
@@ -170,6 +172,9 @@ class Explanation(msgspec.Struct, kw_only=True):
     def _verdict_without_copy(self) -> ResourceVerdict:
         if self.is_present:
             return ResourceVerdict.FOREIGN
+        trashed = self.trash if self.listed is None and not self.is_source_read else None
+        if trashed is not None and trashed.reason == planner.OUT_OF_SCOPE:
+            return ResourceVerdict.FILTERED
         if self.listed is not None or self.trash is not None or self.last_change is not None:
             return ResourceVerdict.GONE
         return ResourceVerdict.UNKNOWN if self.is_source_read else ResourceVerdict.UNASKED
@@ -276,6 +281,7 @@ def load_recorded(state: SqliteMirrorState, known: Explanation) -> None:
     pending = state.pending_of(uri)
     known.pending = None if pending is None or pending.task == rows.PendingTask.RETAIN else pending
     known.is_retained = pending is not None and pending_tasks.is_retained(pending)
+    known.is_excluded = pending is not None and pending.code == planner.FILTERED
     if pending is not None and memory.accepts(pending.code):
         listed = status_of("", state, running=False).listed
         lacking = listed.absent + listed.skipped
@@ -288,6 +294,9 @@ def load_recorded(state: SqliteMirrorState, known: Explanation) -> None:
     known.patched = state.last_patch(uri)
     if copy is not None:
         known.path = copy.path
+        served = memory.served_at or 0
+        is_served = copy.installed < served and state.proof_of(uri) == served
+        known.served_at = served if is_served else None
 
 
 def _read_file(pull: SyncSession, known: Explanation) -> None:
@@ -306,12 +315,8 @@ def _mark_suspect(pull: SyncSession, known: Explanation) -> None:
     copy, row = known.copy, known.listed
     if copy is None or copy.is_unknown or (known.is_present and not known.is_altered):
         return
-    if known.pending is not None and known.pending.task == rows.PendingTask.DELETE:
-        return  # to be deleted, not fetched again
-    is_listed = row is not None and row.change not in (planner.FILTERED, ChangeKind.DELETED)
+    is_listed = row is not None and row.change not in planner.NOT_WANTED
     is_fetched_again = is_listed or not known.is_source_read
-    if not (is_fetched_again or known.is_retained):
-        return
     suspects = SuspectMarker(pull, offline=row is None)
     bad = FailedCheck(FindingKind.DIFFERENT, "changed locally since it was fetched")
     bad = bad if known.is_present else FailedCheck(FindingKind.MISSING, "missing")

@@ -5,14 +5,16 @@ every later run fetches it again; its file then goes to quarantine.
 """
 
 from collections.abc import Iterable, Iterator
+from heapq import merge
 from itertools import islice
-from typing import Final, NamedTuple, Protocol
+from operator import attrgetter
+from typing import Final, NamedTuple
 
 import msgspec
 
 from resourcesync import ports
 from resourcesync.destination import pending_tasks, planner
-from resourcesync.destination.audits.reports import FindingKind
+from resourcesync.destination.audits.reports import AuditCounts, FindingKind
 from resourcesync.destination.audits.sampling import AuditRolling, chosen_copies
 from resourcesync.destination.held_deletion_probes import exists, probe_all
 from resourcesync.destination.pull_session import SyncSession
@@ -59,8 +61,11 @@ class SuspectMarker:
         is_wanted = known is None or (known.task == PendingTask.RETAIN and not self._is_offline)
         if row is not None and is_wanted:
             self._pending.append(self._task(copy, row, bad.reason))
-        marked = planner.as_suspect(copy, is_missing=bad.kind is FindingKind.MISSING)
-        if marked != copy and not copy.is_unknown:
+        is_missing = bad.kind is FindingKind.MISSING
+        marked = planner.as_suspect(copy, is_missing=is_missing)
+        # A file that a deletion found changed is moved by none, whatever an audit finds.
+        is_edited = known is not None and known.code == pending_tasks.EDITED and not is_missing
+        if marked != copy and not (copy.is_unknown or is_edited):
             self._copies.append(marked)
         self._flush_when_full()
 
@@ -159,8 +164,9 @@ def listed_from_copy(copy: Copy) -> planner.ListedEntry:
 
 
 def stored_rows(state: SqliteMirrorState) -> Iterator[planner.ListedEntry]:
-    """Yield the last known entries: of copies that stay, and of pending fetches."""
-    going = (row.uri for row in state.pending(PendingTask.DELETE))
+    """Yield the last known entries: of listed copies, and of pending fetches."""
+    unlisted = state.pending(PendingTask.DELETE), state.pending(PendingTask.RETAIN)
+    going = (row.uri for row in merge(*unlisted, key=attrgetter("uri")))
     next_to_go = next(going, None)
     for difference in compare(state.copies(), state.pending(PendingTask.FETCH), same=never_same):
         match difference:
@@ -204,6 +210,7 @@ class FixityResult(msgspec.Struct, kw_only=True):
     """Result of a fixity check; ``oldest`` is the time of the oldest verification after it."""
 
     count: int = 0
+    by_request: int = 0
     read_bytes: int = 0
     failed: dict[str, FailedCheck] = msgspec.field(default_factory=dict)
     stopped: bool = False
@@ -237,7 +244,8 @@ class FixityChecker:
             self._check_absent()
         self._suspects.flush()
         if self._without_original:
-            said = f"{self._without_original} of {proven.count} copies name no original (via)"
+            number = proven.count + len(proven.failed)
+            said = f"{self._without_original} of {number} copies name no original (via)"
             self._pull.warn("no-original", f"{said}: their files were checked, and nothing else")
         first = next(self._pull.state.oldest_proofs(), None)
         proven.oldest = None if first is None else first[1]
@@ -246,7 +254,6 @@ class FixityChecker:
     def _check_group(self, group: list[Copy], look: ports.CopyInspector) -> None:
         proven = self._result
         for copy in self._pull.dependencies.cancel.checked(group, every=1):
-            proven.count += 1
             bad = check_file(copy, self._method, look, self._suspects, proven)
             if bad is not None:
                 proven.failed[copy.uri] = bad
@@ -254,8 +261,13 @@ class FixityChecker:
             self._suspects.flush()
             known = (self._pull.state.copy(copy.uri) for copy in group)
             self._check_source([copy for copy in known if copy and copy.uri not in proven.failed])
+        sound = [copy for copy in group if copy.uri not in proven.failed]
+        good = [copy.uri for copy in sound]
+        proven.count += len(good)
+        if self._method == "remote":
+            proven.by_request += sum(not copy.listed for copy in sound)
+            self._pull.state.confirm(good)
         if self._method != "stat":
-            good = [copy.uri for copy in group if copy.uri not in proven.failed]
             self._pull.state.add_proofs(good, self._pull.now)
 
     def _check_absent(self) -> None:
@@ -318,14 +330,12 @@ def _of_origin(bad: FailedCheck, uri: str) -> FailedCheck:
     return FailedCheck(kind, reason, is_local=False, is_of_origin=True)
 
 
-class ReadBytes(Protocol):
-    """Counts of an audit."""
-
-    read_bytes: int
-
-
 def check_file(
-    copy: Copy, method: str, look: ports.CopyInspector, suspects: SuspectMarker, counts: ReadBytes
+    copy: Copy,
+    method: str,
+    look: ports.CopyInspector,
+    suspects: SuspectMarker,
+    counts: AuditCounts | FixityResult,
 ) -> FailedCheck | None:
     """Compare a copy's file with what was installed: its bytes, or by method ``stat`` its size."""
     if look.signature(copy.path) is None:
@@ -340,12 +350,15 @@ def check_file(
 
 
 def _check_by_stat(
-    copy: Copy, look: ports.CopyInspector, suspects: SuspectMarker, counts: ReadBytes
+    copy: Copy,
+    look: ports.CopyInspector,
+    suspects: SuspectMarker,
+    counts: AuditCounts | FixityResult,
 ) -> FailedCheck | None:
     try:
         sound = check_installed(copy, look)
     except StorageError as error:
-        return FailedCheck(FindingKind.FAILED, error.message, is_local=False)
+        return FailedCheck(FindingKind.FAILED, error.message)
     if sound is None:
         return FailedCheck(FindingKind.DIFFERENT, "changed locally since it was fetched")
     if sound is not copy:
@@ -359,13 +372,13 @@ def check_content(
     content: CopyContent | StorageError | None,
     look: ports.CopyInspector,
     suspects: SuspectMarker,
-    counts: ReadBytes,
+    counts: AuditCounts | FixityResult,
 ) -> FailedCheck | None:
     """Compare the bytes of a copy's file with what was installed, as far as that is known."""
     if content is None:
         return FailedCheck(FindingKind.MISSING, "missing")
     if isinstance(content, StorageError):
-        return FailedCheck(FindingKind.FAILED, content.message, is_local=False)
+        return FailedCheck(FindingKind.FAILED, content.message)
     length, known = content.length, parse_digests(copy.digests)
     counts.read_bytes += length
     if length != copy.length >= 0 or disagree(parse_digests(content.digests), known):

@@ -51,6 +51,7 @@ class AuditCounts(msgspec.Struct, kw_only=True):
     held: int = 0
     edited: int = 0
     damaged: int = 0
+    excluded: int = 0
     unlisted: int = 0
     foreign: int = 0
     read_bytes: int = 0
@@ -74,10 +75,11 @@ class AuditReport(AuditCounts, frozen=True, kw_only=True):  # type: ignore[misc]
             to this audit, or their files cannot be read.
         unserved: Of the unchecked, those that the Source lists and does not have (404 or 410).
         originals: Of the present, those whose original is another one, or gone: no fault here.
-        extra: Copies that the Source does not list.
+        extra: Copies that the Source does not list, and damaged ones that the filters exclude.
         held: Of the extra, those whose deletion the last pull held.
         edited: Of the extra, those that a pull could not delete, since they were changed locally.
-        damaged: Of the extra, those that a pull retained, and whose files are missing or changed.
+        damaged: Of the extra, those whose files are missing or changed, without the edited.
+        excluded: Of the damaged, those that the filters exclude.
         unlisted: Copies that the Source no longer lists and that a pull retained by policy: no
             fault.
         foreign: Files that no pull fetched.
@@ -140,15 +142,12 @@ class AuditReport(AuditCounts, frozen=True, kw_only=True):  # type: ignore[misc]
     def accuracy(self) -> float | None:
         """Share of the present resources that are equal to what is listed, 0 to 1.
 
-        An upper limit if some are unproven; ``None`` if nothing else is wrong, if none could be
-        checked, and if the Source serves nothing of what it lists. The unchecked do not count.
+        An upper limit if some are unproven; ``None`` if nothing else is wrong, and if none was
+        checked. The unchecked do not count.
         """
-        if not self.present and (self.absent or self.skipped):
+        if not self.checked or (self.unproven and self.accurate == self.checked):
             return None
-        is_none_wrong = self.accurate == self.checked
-        if is_none_wrong and (self.unproven or (self.unchecked and not self.checked)):
-            return None
-        return self.accurate / self.checked if self.checked else 1.0
+        return self.accurate / self.checked
 
 
 class AuditRecord(msgspec.Struct, frozen=True, kw_only=True):

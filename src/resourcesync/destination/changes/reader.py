@@ -420,11 +420,7 @@ _MAX_ARCHIVED: Final = 50_000
 def _archived_lists(
     documents: DocumentFetcher, archive: "Document"
 ) -> list[intervals.ChangeListSpan]:
-    """Return the Change Lists of an archive, in its order, each once (Archives §5).
-
-    Drafts before 0.9 have nothing else: there the Capability List offers the archive, which takes
-    the place of the index.
-    """
+    """Return the Change Lists of an archive, in its order, each once (Archives §5)."""
     spans: dict[str, intervals.ChangeListSpan] = {}
     for span in _read_archive(documents, archive):
         spans.setdefault(span.uri, span)
@@ -456,11 +452,7 @@ def _read_archive(
 def _in_time_order(
     documents: DocumentFetcher, spans: list[intervals.ChangeListSpan]
 ) -> list[intervals.ChangeListSpan]:
-    """Return the lists of an archive in time order, where no intervals are given.
-
-    Their changes may have times all the same: if those of the first list are later than those of
-    the last one, the newest list comes first.
-    """
+    """Return the lists of an archive in time order, where no intervals are given."""
     if len(spans) < 2 or any(span.from_ is not None for span in spans):  # noqa: PLR2004 - an order
         return spans
     first, last = _first_time(documents, spans[0]), _first_time(documents, spans[-1])

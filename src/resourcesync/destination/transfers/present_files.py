@@ -1,12 +1,14 @@
 """Files that are in the mirror already, and used instead of a fetch: adopted, or copied."""
 
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from typing import Final
 
 from resourcesync.destination import planner
 from resourcesync.destination.pull_session import SyncSession
 from resourcesync.destination.transfers.commit import CommitBatch, StagedResource
 from resourcesync.destination.transfers.verification import verify_staged
+from resourcesync.errors import StorageError
 from resourcesync.mirror_state.rows import LARGE, Copy, Fixity
 from resourcesync.model.digests import STRONG, Digest, agree, format_digests, parse_digests, usable
 
@@ -42,9 +44,9 @@ class PresentFiles:
         signature = self._copies.signature(listed.path)
         if signature is None or (before is not None and before.signature == signature):
             return False
-        found = self._copies.digest(
-            listed.path, planner.algorithms_for(listed, self._own_algorithm)
-        )
+        algorithms, found = planner.algorithms_for(listed, self._own_algorithm), None
+        with suppress(StorageError):  # one that cannot be read is moved to quarantine
+            found = self._copies.digest(listed.path, algorithms)
         if found is None or not agree(found[1], claims):
             return False
         length, digests = found
