@@ -21,7 +21,4 @@ class ReadmeHook(MetadataHookInterface):
         """Set the text, with links to the files of this version in the repository."""
         base = f"{metadata['urls']['Source']}/blob/v{metadata['version']}"
         text = Path(self.root, "README.md").read_text("utf-8")
-        metadata["readme"] = {
-            "content-type": "text/markdown",
-            "text": absolute_links(text, base),
-        }
+        metadata["readme"] = {"content-type": "text/markdown", "text": absolute_links(text, base)}

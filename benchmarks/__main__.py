@@ -10,15 +10,7 @@ from pathlib import Path
 
 from benchmarks import machine, ours, peers, table
 from benchmarks.bench import Bench, Skipped
-from benchmarks.jobs import (
-    catalogue,
-    documents,
-    keep,
-    memory,
-    publish,
-    pull,
-    startup,
-)
+from benchmarks.jobs import catalogue, documents, keep, memory, publish, pull, startup
 from benchmarks.results import JobResult
 
 _JOBS: Mapping[str, Callable[[Bench], Iterator[JobResult]]] = {
@@ -31,9 +23,7 @@ _JOBS: Mapping[str, Callable[[Bench], Iterator[JobResult]]] = {
     "no-change": keep.no_change,
     "audit": keep.audit,
 }
-_LONG: Mapping[str, Callable[[Bench], Iterator[JobResult]]] = {
-    "catalogue": catalogue.run,
-}
+_LONG: Mapping[str, Callable[[Bench], Iterator[JobResult]]] = {"catalogue": catalogue.run}
 """Only when they are named in full."""
 _MEMORY = Path("/dev/shm")
 

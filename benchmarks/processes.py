@@ -56,10 +56,7 @@ def run(
         stdout, stderr = (path.read_text(errors="replace") for path in (out, err))
     problem = "" if told["exit"] == 0 else f"exit {told['exit']}: {_last_line(stderr or stdout)}"
     sample = Sample(
-        seconds=told["seconds"],
-        cpu=told["cpu"],
-        peak_mib=told["peak_kib"] / 1024,
-        problem=problem,
+        seconds=told["seconds"], cpu=told["cpu"], peak_mib=told["peak_kib"] / 1024, problem=problem
     )
     return Outcome(exit=told["exit"], sample=sample, stdout=stdout, stderr=stderr)
 

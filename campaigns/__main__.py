@@ -98,12 +98,7 @@ def main(words: list[str] | None = None) -> int:
     except OSError as error:
         parser.error(f"cannot work in {asked.disk or 'a folder'}: {error.strerror}")
     with place as folder:
-        work = Asked(
-            size=size,
-            seed=asked.seed,
-            folder=Path(folder),
-            kills=asked.kills,
-        )
+        work = Asked(size=size, seed=asked.seed, folder=Path(folder), kills=asked.kills)
         outcome = campaign.run(work)
         seconds = time.monotonic() - began
         spent = sum(sum(resource.getrusage(who)[:2]) for who in _WHO)

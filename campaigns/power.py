@@ -92,9 +92,7 @@ def _try_states(outcome: Outcome, asked: Asked, home: Path) -> None:
         )
         again = ", cut again" if twice else ""
         outcome.require(
-            not cut.wrong,
-            f"{scene}, seed {seed}{again}: {'; '.join(cut.wrong)}",
-            again=(seed, 1),
+            not cut.wrong, f"{scene}, seed {seed}{again}: {'; '.join(cut.wrong)}", again=(seed, 1)
         )
     for label, value in sorted(sums.items()):
         outcome.add(label, value)

@@ -32,10 +32,7 @@ NAMES: dict[str, tuple[str, ...]] = {
         "resourcesync.FindingKind",
         "resourcesync.Explanation",
     ),
-    "api-changes-of-a-mirror": (
-        "resourcesync.MirroredResource",
-        "resourcesync.MirrorChange",
-    ),
+    "api-changes-of-a-mirror": ("resourcesync.MirroredResource", "resourcesync.MirrorChange"),
     "api-publishing": (
         "resourcesync.Publisher",
         "resourcesync.PublisherOptions",
@@ -45,10 +42,7 @@ NAMES: dict[str, tuple[str, ...]] = {
         "resourcesync.WrittenDocument",
         "resourcesync.LeftFile",
     ),
-    "api-serving": (
-        "resourcesync.server.create_app",
-        "resourcesync.server.create_operations_app",
-    ),
+    "api-serving": ("resourcesync.server.create_app", "resourcesync.server.create_operations_app"),
     "api-looking-at-a-source": (
         "resourcesync.discover",
         "resourcesync.offered_sets",

@@ -170,10 +170,7 @@ def _height(arrow: Arrow, places: dict[str, Point]) -> float:
 
 
 def _ends(
-    arrows: list[Arrow],
-    places: dict[str, Point],
-    columns: dict[Arrow, float | None],
-    side: int,
+    arrows: list[Arrow], places: dict[str, Point], columns: dict[Arrow, float | None], side: int
 ) -> dict[Arrow, float]:
     """Return where at the edge of a box each arrow begins (side 0) or ends (side 1)."""
 
@@ -213,10 +210,7 @@ PULL: list[Step] = [
     ("Decide: fetch, delete, retain or up to date", "destination.planner:decide"),
     ("Request many resources at a time", "destination.transfers.transfer:ResourceTransfer.execute"),
     ("Send within the limits of each origin", "adapters.http:CurlFetcher.fetch"),
-    (
-        "Hash and store the bytes in a temporary file",
-        "adapters.mirror.staging:StagedFile.write",
-    ),
+    ("Hash and store the bytes in a temporary file", "adapters.mirror.staging:StagedFile.write"),
     ("Check length and hash against the list", "destination.transfers.verification:verify_bytes"),
     (
         "Mark a batch as suspect before it is replaced",
@@ -228,10 +222,7 @@ PULL: list[Step] = [
     ),
     ("Record the copies in one transaction", "mirror_state.database:SqliteMirrorState.commit"),
     ("Move the checkpoint when all copies are recorded", "destination.sync_state:encode_notes"),
-    (
-        "Move deleted copies to the trash, within limits",
-        "destination.deletion:delete_pending",
-    ),
+    ("Move deleted copies to the trash, within limits", "destination.deletion:delete_pending"),
     ("Record the run and report the mirror state", "destination.runs:MirrorRun.record"),
 ]
 
@@ -243,10 +234,7 @@ PUBLICATION: list[Step] = [
     ("List the files in URI order, without reading", "adapters.files.tree:FileTreeOriginals.scan"),
     ("Compare catalogue and files by fingerprint", "merge_join:compare"),
     ("Read and hash a file that differs", "adapters.files.tree:FileTreeOriginals.measure"),
-    (
-        "Record the changes, each at its own time",
-        "catalogue.recording:CatalogueRecording.finish",
-    ),
+    ("Record the changes, each at its own time", "catalogue.recording:CatalogueRecording.finish"),
     ("Compare the catalogue with the last plan", "source.publisher:ListPublisher.publish"),
     ("Assign new changes to Change Lists", "source.change_list:extend"),
     ("Record the plan before any document", "source.stored_plan:CatalogueNote.write"),

@@ -7,14 +7,7 @@ import msgspec
 
 from resourcesync.app.keywords import keyword_fields
 from resourcesync.destination.options import PullOptions
-from resourcesync.model.settings import (
-    DURATION,
-    FOLDER,
-    LIMIT,
-    MOMENT,
-    PLACE,
-    TEXT,
-)
+from resourcesync.model.settings import DURATION, FOLDER, LIMIT, MOMENT, PLACE, TEXT
 from resourcesync.settings.schema import Field
 from resourcesync.source.publication_settings import PublicationSettings
 

@@ -16,12 +16,7 @@ from resourcesync.destination.reports import (
     RunReport,
 )
 
-REPORTS = {
-    "pull": RunReport,
-    "audit": AuditReport,
-    "status": MirrorStatus,
-    "source": SourceStatus,
-}
+REPORTS = {"pull": RunReport, "audit": AuditReport, "status": MirrorStatus, "source": SourceStatus}
 SHARED = {ListedCounts, RetainedCounts, EvidenceCounts}
 """Values of a pull that the status has, too."""
 EVENTS = {"findings"}

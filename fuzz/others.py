@@ -18,11 +18,7 @@ from resourcesync.server.conditions_and_ranges import (
     parse_http_date,
     select_range,
 )
-from resourcesync.websub.messages import (
-    read_fields,
-    read_subscription_request,
-    subscription_form,
-)
+from resourcesync.websub.messages import read_fields, read_subscription_request, subscription_form
 from resourcesync_oai.documents.item_metadata import parse_item_metadata
 from resourcesync_oai.documents.responses import OaiResponse
 

@@ -54,11 +54,7 @@ def run(bench: Bench) -> Iterator[JobResult]:
             rows=rows,
         )
         rows = interleave(writing, bench.runs)
-    yield JobResult(
-        name="write",
-        title=f"write a Resource List of {entries:,} entries",
-        rows=rows,
-    )
+    yield JobResult(name="write", title=f"write a Resource List of {entries:,} entries", rows=rows)
 
 
 def worker(bench: Bench, name: str, path: Path) -> Sample:

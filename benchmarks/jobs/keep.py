@@ -7,12 +7,7 @@ from pathlib import Path
 
 from benchmarks import inputs, ours, peers, web
 from benchmarks.bench import Bench, Skipped, settle
-from benchmarks.results import (
-    Contender,
-    JobResult,
-    Sample,
-    interleave,
-)
+from benchmarks.results import Contender, JobResult, Sample, interleave
 
 
 def no_change(bench: Bench) -> Iterator[JobResult]:
@@ -75,9 +70,7 @@ def _status(bench: Bench, mirror: Path) -> JobResult:
     contenders = [Contender(name="resourcesync status", role="ours", items=1, once=once)]
     rows = interleave(contenders, max(bench.runs, 5))
     return JobResult(
-        name="status",
-        title="show the status of the mirror (start of Python included)",
-        rows=rows,
+        name="status", title="show the status of the mirror (start of Python included)", rows=rows
     )
 
 
@@ -102,11 +95,7 @@ def _audit(bench: Bench, tree: inputs.Tree, url: str, folder: Path, scratch: Pat
         )
     contenders.append(_floor(bench, tree, mirror))
     rows = interleave(contenders, bench.runs)
-    return JobResult(
-        name="audit",
-        title=f"audit {tree.files:,} copies of 1 KiB",
-        rows=rows,
-    )
+    return JobResult(name="audit", title=f"audit {tree.files:,} copies of 1 KiB", rows=rows)
 
 
 def _ours(bench: Bench, tree: inputs.Tree, mirror: Path) -> Contender:

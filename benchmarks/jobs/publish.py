@@ -6,12 +6,7 @@ from pathlib import Path
 
 from benchmarks import inputs, ours, peers
 from benchmarks.bench import Bench, Skipped, settle
-from benchmarks.results import (
-    Contender,
-    JobResult,
-    Sample,
-    interleave,
-)
+from benchmarks.results import Contender, JobResult, Sample, interleave
 
 _URL = "https://museum.example"
 

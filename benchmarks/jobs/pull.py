@@ -10,13 +10,7 @@ from pathlib import Path
 from benchmarks import inputs, ours, peers, web
 from benchmarks.bench import Bench, Skipped, count_files, settle
 from benchmarks.processes import Outcome
-from benchmarks.results import (
-    Contender,
-    JobResult,
-    Role,
-    Sample,
-    interleave,
-)
+from benchmarks.results import Contender, JobResult, Role, Sample, interleave
 
 _OURS = "resourcesync pull"
 _RESYNC = "resync-sync"

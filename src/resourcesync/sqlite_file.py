@@ -247,10 +247,7 @@ class SqliteFile:
 
     @contextmanager
     def writing(self, *, commits: bool = True) -> Iterator[Connection]:
-        """Run the block in a transaction: all that it writes is durable after it, or nothing.
-
-        A block within another one is a part of it.
-        """
+        """Run the block in a transaction: all that it writes is durable after it, or nothing."""
         connection = self.connection
         is_inner = connection.in_transaction
         if is_inner:

@@ -59,21 +59,6 @@ def why_of_what_went(at: Scene) -> None:
 
 
 @scene
-def why_of_what_was_altered(at: Scene) -> None:
-    at.pulled()
-    path = Path(f"museum{ONE}")
-    corrupt(path)
-    at.silently("resourcesync audit museum")
-    at.run(f"resourcesync why museum {ONE}")
-    corrupt(path)
-    at.run(f"resourcesync why museum {ONE}")
-    corrupt(path)
-    at.silently("resourcesync audit museum")
-    at.silently("resourcesync pull museum")
-    at.run(f"resourcesync why museum {ONE}")
-
-
-@scene
 def status_1(at: Scene) -> None:
     at.pulled()
     at.run("resourcesync status museum --check --max-lag 1h")
@@ -92,20 +77,6 @@ def status_1(at: Scene) -> None:
     at.silently("resourcesync pull museum")
     at.requests()
     at.run(f"resourcesync why museum {at.source.url}/new.txt --offline")
-
-
-@scene
-def status_of_a_pull_that_failed(at: Scene) -> None:
-    at.configure('[mirror.museum]\nsource = "URL"\ndest = "museum"\nretries = 0\n')
-    at.source.answers.clear()
-    at.silently("resourcesync pull museum")
-    at.run("resourcesync status museum --check")
-    at.run("resourcesync status museum --json")
-    for words in ("audit museum", "repair museum", "why museum x", "changes museum"):
-        at.run(f"resourcesync {words}")
-    at.source.offer({"/a.txt": b"a"})
-    at.run("resourcesync pull museum")
-    at.run("resourcesync status museum --json")
 
 
 @scene

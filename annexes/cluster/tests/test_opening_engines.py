@@ -11,10 +11,7 @@ from tests.support.commands.run import free_port
 
 
 def refused(address: str, workers: int | None = None) -> ConfigurationError:
-    with (
-        pytest.raises(ConfigurationError) as caught,
-        open_engine(address, workers),
-    ):
+    with pytest.raises(ConfigurationError) as caught, open_engine(address, workers):
         raise AssertionError("it was opened")
     return caught.value
 

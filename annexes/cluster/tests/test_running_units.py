@@ -60,10 +60,7 @@ def test_every_unit_has_one_outcome_and_only_those_fail_that_raise_or_kill_their
 
 @pytest.mark.parametrize(
     ("what", "said", "logged"),
-    [
-        ("dies", "a worker died while ", 0),
-        ("raises", "a worker did not finish its unit", TRIES),
-    ],
+    [("dies", "a worker died while ", 0), ("raises", "a worker did not finish its unit", TRIES)],
 )
 def test_a_lost_unit_is_tried_three_times_and_each_loss_is_told_in_a_line(
     what: str, said: str, logged: int, caplog: pytest.LogCaptureFixture

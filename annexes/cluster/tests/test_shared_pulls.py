@@ -108,9 +108,7 @@ def live(folder: Path, seed: int) -> SharedWorkers:
     return workers
 
 
-def test_a_mirror_with_workers_ends_in_step_whatever_happens_and_never_lies(
-    tmp_path: Path,
-) -> None:
+def test_a_mirror_with_workers_ends_in_step_whatever_happens_and_never_lies(tmp_path: Path) -> None:
     workers = [live(tmp_path / str(seed), seed) for seed in (21, 22, 97, 216, 311)]
 
     assert sum(each.brought for each in workers) > 20, "workers had work"

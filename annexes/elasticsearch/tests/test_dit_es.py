@@ -150,9 +150,7 @@ def _md5(body: bytes) -> str:
     "`publish elasticsearch:URL --update`",
 )
 def test_an_index_becomes_a_source_and_a_mirror_follows_it(
-    server: tuple[str, str],
-    harvester: Harvester,
-    tmp_path: Path,
+    server: tuple[str, str], harvester: Harvester, tmp_path: Path
 ) -> None:
     publication = Publication(server[0], harvester, tmp_path)
 

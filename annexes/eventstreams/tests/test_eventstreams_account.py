@@ -267,9 +267,7 @@ def test_a_reader_that_is_slow_holds_the_server_up_and_no_memory(
         assert told == [1_000, 100]
 
 
-def test_an_address_that_is_private_is_asked_only_because_it_was_named(
-    server: EventServer,
-) -> None:
+def test_an_address_that_is_private_is_asked_only_because_it_was_named(server: EventServer) -> None:
     server.manners.statuses = [302]
     server.manners.fields = {"Location": f"http://localhost:{server.url.split(':')[2]}"}
     with opened(server) as account, pytest.raises(SourceRefusedError):

@@ -188,10 +188,7 @@ def test_canaries_and_what_was_not_chosen_are_dropped() -> None:
 def test_a_template_gives_the_uris() -> None:
     here = "https://mirror.example/{wiki}/{title}?ns={namespace}&of={server_name}"
     assert told(said("Öl & Gas/Ä"), uri=here) == [
-        (
-            "updated",
-            "https://mirror.example/enwiki/%C3%96l_%26_Gas/%C3%84?ns=0&of=en.wikipedia.org",
-        )
+        ("updated", "https://mirror.example/enwiki/%C3%96l_%26_Gas/%C3%84?ns=0&of=en.wikipedia.org")
     ]
     params = {"target": "There", "noredir": "1"}
     assert told(log("move", "move", log_params=params), uri="{server_url}/w/{title}") == [

@@ -275,8 +275,7 @@ def test_one_format_of_an_item_may_be_withdrawn(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("values", "word"),
-    [({"prefixes": "marc21"}, "marc21"), ({"sets": "nothing"}, "nothing")],
+    ("values", "word"), [({"prefixes": "marc21"}, "marc21"), ({"sets": "nothing"}, "nothing")]
 )
 def test_what_the_repository_does_not_have_is_a_mistake(
     tmp_path: Path, values: dict[str, str], word: str

@@ -5,12 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from resourcesync.model.entries import Link
-from resourcesync_oai.signposts import (
-    MAX_SIGNPOST_LENGTH,
-    MAX_SIGNPOSTS,
-    SIGNPOSTS,
-    find_signposts,
-)
+from resourcesync_oai.signposts import MAX_SIGNPOST_LENGTH, MAX_SIGNPOSTS, SIGNPOSTS, find_signposts
 
 HERE = "https://repo.example/items/1"
 

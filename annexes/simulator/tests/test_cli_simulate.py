@@ -134,11 +134,7 @@ def test_a_scenario_with_a_mistake_says_which(
     ],
 )
 def test_what_makes_no_sense_is_refused_as_a_matter_of_usage(
-    arguments: list[str],
-    reason: str,
-    scenario: Path,
-    said: Said,
-    monkeypatch: pytest.MonkeyPatch,
+    arguments: list[str], reason: str, scenario: Path, said: Said, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(scenario.parent)
 

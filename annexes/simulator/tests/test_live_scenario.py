@@ -77,11 +77,7 @@ class Observed(SimulatedSource):
     latest: "Observed"
 
     def __init__(
-        self,
-        origin: SimulatedOrigin,
-        scenario: Scenario,
-        documents: PackedDocuments,
-        *others: Any,
+        self, origin: SimulatedOrigin, scenario: Scenario, documents: PackedDocuments, *others: Any
     ) -> None:
         super().__init__(origin, scenario, documents, *others)
         self.documents = documents

@@ -37,10 +37,7 @@ class FolderDocuments:
         self._cleaned: set[str] = set()
 
     def remove_leftovers(self) -> None:
-        """Remove what a crash left, before this process and a copy of it write at a time.
-
-        Without this call, the first document that is written into a folder leads to it.
-        """
+        """Remove what a crash left, before this process and a copy of it write at a time."""
         for name in {*self._folders} - self._cleaned:
             with suppress(*_MISSING), self._opened(name) as folder:
                 _remove_leftovers(folder)

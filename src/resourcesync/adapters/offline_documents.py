@@ -101,10 +101,7 @@ class LocalDocuments:
 
 
 def find_documents(folder: Path, most: int) -> list[str]:
-    """Return the documents and packages in a folder that is no published tree, by their names.
-
-    Hidden files and symbolic links are skipped.
-    """
+    """Return the documents and packages in a folder that is no published tree, by their names."""
     found: list[str] = []
     waiting = [folder]
     while waiting and len(found) < most:

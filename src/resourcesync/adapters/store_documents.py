@@ -42,10 +42,7 @@ class StoredDocuments:
     def write(
         self, name: str, chunks: Iterable[bytes], check: Callable[[BinaryIO], None] | None = None
     ) -> int:
-        """Put a whole document in place, durably and at once; return its bytes.
-
-        If ``check`` raises an error, the document is not put.
-        """
+        """Put a whole document in place, durably and at once; return its bytes."""
         split_name(name, _FOLDERS)
         with _spooled() as spool:
             hasher, length = hashlib.sha256(), 0
@@ -86,10 +83,7 @@ class StoredDocuments:
             )
 
     def open(self, name: str) -> BinaryIO | None:
-        """Open a document for reading, or return ``None`` when there is none.
-
-        It is fetched whole: a store may not support random access.
-        """
+        """Open a document for reading, or return ``None`` when there is none."""
         split_name(name, _FOLDERS)
         with guard_store(f"reading {name}", _KEPT):
             stream = self._store.open(name)

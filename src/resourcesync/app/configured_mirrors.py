@@ -262,10 +262,7 @@ class MirrorConfiguration:
             raise self.file.key_error(("mirror", name), "dest", self._overlaps[name], hint=hint)
 
     def mirror_of(self, place: str) -> ConfiguredMirror | None:
-        """Return the mirror of a name, of its folder, or of that of one of its sets.
-
-        ``None``: no table has it.
-        """
+        """Return the mirror of a name, of its folder, or of that of one of its sets."""
         if place in self:
             return self.mirror(place)
         folder = Path(place).absolute()

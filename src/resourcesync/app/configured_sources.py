@@ -141,10 +141,7 @@ class ConfiguredSources:
                 yield error
 
     def missing_folders(self) -> Iterator[ConfigurationError]:
-        """Yield a mistake for each folder to publish that does not exist here.
-
-        The folder of a configured mirror is created by its first pull.
-        """
+        """Yield a mistake for each folder to publish that does not exist here."""
         file = self._file
         if file is None:
             return

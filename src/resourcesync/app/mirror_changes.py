@@ -274,10 +274,7 @@ def _parse(since: str) -> rows.ChangeLogPosition:
 def read_rounds(
     folder: Path, query: ChangeQuery, pause: Callable[[], bool] | None
 ) -> Iterator[tuple[mirror_home.OpenChanges, "ChangeLogReader"]]:
-    """Yield the open log of a mirror and a reader of what is new, once or again and again.
-
-    The state is opened for each round: if another file takes its place, it is noticed.
-    """
+    """Yield the open log of a mirror and a reader of what is new, once or again and again."""
     since, restart = query.since, query.restart
     while True:
         with mirror_home.open_changes(folder) as opened:

@@ -387,10 +387,7 @@ class SetMirror(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def each_mirror(folder: Path) -> tuple[Path, ...]:
-    """Return the mirrors that a folder contains: those of its sets, or itself.
-
-    A damaged folder counts as itself; opening it raises the error.
-    """
+    """Return the mirrors that a folder contains: those of its sets, or itself."""
     try:
         known = own_folder.read_sets(folder)
     except errors.StorageError:

@@ -56,10 +56,7 @@ def trash_filter(folder: Path, glob: str = "", removed_before: int | None = None
 def rows_of(
     folder: Path, fits: TrashFilter
 ) -> Iterator[tuple[TrashRow, int | None, dict[str, object]]]:
-    """Yield the rows of the trash, by path, with their bytes (``None``: missing) and addresses.
-
-    The trash is read without a lock: a pull may go on meanwhile.
-    """
+    """Yield the rows of the trash, by path, with their bytes (``None``: missing) and addresses."""
     rows, size = read_rows(folder, fits), _sizes(folder)
     moved = mirror_home.read_state(folder, _moved)
     yield from ((row, size(row.place), address_fields(row.uri, moved)) for row in rows)

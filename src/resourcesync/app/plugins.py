@@ -155,10 +155,7 @@ def patch_formats() -> "dict[str, PatchFormat]":
 
 
 def patch_makers() -> "tuple[PatchMaker, ...]":
-    """Return the makers of patches, ours first; none is imported yet.
-
-    Those of others are used for resources of all types that ours do not handle.
-    """
+    """Return the makers of patches, ours first; none is imported yet."""
     from resourcesync.documents.patches.limits import MAX_BYTES  # noqa: PLC0415 - rarely
     from resourcesync.ports.patches import PatchMaker  # noqa: PLC0415 - rarely
 

@@ -163,9 +163,6 @@ def find_resource(connection: Connection, uri: str) -> Resource | None:
 
 
 def latest_moment(connection: Connection) -> int | None:
-    """Return the latest time that was assigned, ``None`` before the first.
-
-    What another program wrote instead of a time is none.
-    """
+    """Return the latest time that was assigned, ``None`` before the first."""
     found: int | None = connection.execute(_LATEST).fetchone()[0]
     return found

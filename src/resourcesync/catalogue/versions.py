@@ -103,10 +103,7 @@ class VersionIndex:
         return int(self._rows("SELECT ifnull(sum(length), 0) FROM content")[0][0])
 
     def drop_oldest(self) -> tuple[ContentKey, ...] | None:
-        """Drop the version that was superseded the longest time ago; ``None`` without one.
-
-        All that drops returns the contents that nothing needs any more.
-        """
+        """Drop the version that was superseded the longest time ago; ``None`` without one."""
         rows = self._rows(_OLDEST)
         return self._drop(rows) if rows else None
 

@@ -255,10 +255,7 @@ _UTC_MOMENT: Final = r"(?<![\w-])(\d{4}-\d\d-\d\d \d\d:\d\d:\d\d)Z(?!\w)"
 
 
 def with_local_times(text: str) -> str:
-    """Return a text with the times that ``moment`` wrote as local times: ``12:04:09 +01:00``.
-
-    The zone is that of this machine (``TZ``); in UTC they stay as they are.
-    """
+    """Return a text with the times that ``moment`` wrote as local times: ``12:04:09 +01:00``."""
     return re.sub(_UTC_MOMENT, _local_time, text) if "Z" in text else text
 
 

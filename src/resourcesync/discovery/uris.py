@@ -291,10 +291,7 @@ _SCHEMELESS: Final = re.compile(
 
 
 def with_likely_scheme(text: str) -> str:
-    """Return the address that a text without a scheme stands for; empty if it is not like one.
-
-    It is one of http for an IP address, ``localhost`` and any port but that of https.
-    """
+    """Return the address that a text without a scheme stands for; empty if it is not like one."""
     host = _SCHEMELESS.match(text)
     if host is None:
         return ""

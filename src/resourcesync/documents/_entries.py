@@ -87,10 +87,7 @@ def _change_time(
 
 
 def row_of(item: RawEntry) -> TextRow:
-    """Return the row of an entry, just as written; the URI is empty when there is none.
-
-    The changes of drafts, written in their own way, have the same places in a row.
-    """
+    """Return the row of an entry, just as written; the URI is empty when there is none."""
     values, _ = _values.partition_attributes(item.metadata, _ROW_KNOWN)
     texts = item.texts
     time = values.get("datetime", values.get("at") if "change" in values else None)

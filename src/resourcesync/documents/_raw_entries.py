@@ -346,10 +346,7 @@ class EntryAssembler:
         return entry.foreign if self.depth == 2 else None  # noqa: PLR2004 - a child of the entry
 
     def refuse(self, line: int, column: int) -> None:
-        """Record an element among the entries that is none, and may be meant as one.
-
-        The first hundred suffice.
-        """
+        """Record an element among the entries that is none, and may be meant as one."""
         self._unknown += 1
         if self._unknown > _MOST_UNKNOWN:
             return

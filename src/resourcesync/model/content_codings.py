@@ -43,10 +43,7 @@ def is_decodable(codings: tuple[str, ...]) -> bool:
 
 
 def is_named_after_coding(uri: str, codings: tuple[str, ...]) -> bool:
-    """True if the name of a file says that it is in the coding itself, as ``.tar.gz`` or ``.svgz``.
-
-    Servers name the coding of such files, though what they publish is the file as it is.
-    """
+    """True if the name of a file says that it is in the coding itself, as ``.tar.gz`` does."""
     path = uri.partition("#")[0].partition("?")[0].lower()
     return bool(codings) and codings[-1] in _GZIP and path.endswith("gz")
 

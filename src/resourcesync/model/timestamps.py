@@ -179,10 +179,7 @@ def from_microseconds(value: int) -> datetime:
 
 @lru_cache(maxsize=1_024)  # many files share the second of their last change
 def from_seconds(value: int) -> datetime:
-    """Return the UTC moment ``value`` seconds after 1970-01-01T00:00:00Z.
-
-    A moment before that, or after the year 9999, becomes the first or the last one there is.
-    """
+    """Return the UTC moment ``value`` seconds after 1970-01-01T00:00:00Z."""
     return _EPOCH + timedelta(0, min(max(value, 0), _LAST_SECOND))
 
 

@@ -42,10 +42,7 @@ _CODING: Final = re.compile(
 
 @lru_cache(maxsize=64)
 def accepts_gzip(field: str) -> bool:
-    """True if ``Accept-Encoding`` prefers gzip to the plain bytes.
-
-    Reading ends at the first malformed coding.
-    """
+    """True if ``Accept-Encoding`` prefers gzip to the plain bytes."""
     weights: dict[str, float] = {}
     for part in field.split(",", _MOST_CODINGS)[:_MOST_CODINGS]:
         found = _CODING.fullmatch(part)

@@ -121,10 +121,7 @@ def _all_digests(hash_: str) -> str:
 
 
 def format_links(links: Sequence[Link]) -> bytes:
-    """Return links as the value of ``Link`` (RFC 8288), as many of the first ones as fit.
-
-    A link that cannot stand in a header is left out.
-    """
+    """Return links as the value of ``Link`` (RFC 8288), as many of the first ones as fit."""
     parts: list[str] = []
     size = 0
     for link in links:

@@ -75,10 +75,7 @@ class HubApplication:
 
     @contextlib.contextmanager
     def running(self) -> Iterator[None]:
-        """Deliver while the block runs, first the unfinished work of the last time.
-
-        Then what is in flight is cancelled: the store retains it.
-        """
+        """Deliver while the block runs, first the unfinished work of the last time."""
         thread = threading.Thread(target=self._deliver, name="resourcesync-hub", daemon=True)
         thread.start()
         try:

@@ -391,10 +391,7 @@ def from_variable(field: Field, text: str) -> Any:
 
 
 def from_keywords(schema: type[msgspec.Struct], given: Mapping[str, object]) -> dict[str, Any]:
-    """Return keyword arguments as values of the fields of a schema, by the fields' names.
-
-    A value may also be written as on the command line: ``max_size="5M"``.
-    """
+    """Return keyword arguments as values of the fields of a schema, by the fields' names."""
     fields = {field.name: field for field in fields_of(schema).values()}
     found = {}
     for name, value in given.items():

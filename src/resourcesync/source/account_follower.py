@@ -133,10 +133,7 @@ class AccountFollower:
         return self._follow(position or self._account.position(), 0.0, most)
 
     def follow(self, seconds: float) -> Posted:
-        """Record the changes of the next seconds, or read all if a full read is due.
-
-        If the system announces changes, this ends with the first ones.
-        """
+        """Record the changes of the next seconds, or read all if a full read is due."""
         position = self._position()
         if self._account.can_list_resources and self._is_due():
             return self._fill()

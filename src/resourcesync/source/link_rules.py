@@ -173,10 +173,7 @@ class LinkedOriginals(WrappedOriginals):
         return replace(resource, links=(*resource.links, *links)), fingerprint
 
     def relink(self, recording: CatalogueRecording) -> int:
-        """Record resources whose targets came or went in a recording as updated; return how many.
-
-        A target is there if it is published.
-        """
+        """Record as updated what links to targets that came or went; return how many."""
         if not any(uri.endswith(self._endings) for uri in recording.created_and_deleted()):
             return 0
         count = 0

@@ -118,10 +118,7 @@ def change_list(number: int) -> str:
 
 
 def dated(head: str, moment: datetime) -> str:
-    """Return the name of a document that was closed, or superseded, at a moment or of a moment.
-
-    DSpace named Change Lists so in 2013, but with colons, which some systems do not allow.
-    """
+    """Return the name of a document that was closed, or superseded, at a moment or of a moment."""
     fraction = f".{moment:%f}" if moment.microsecond else ""
     return f"{head.removesuffix('.xml')}_{moment:%Y-%m-%dT%H%M%S}{fraction}Z.xml"
 

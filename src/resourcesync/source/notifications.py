@@ -95,10 +95,7 @@ def notify(source: "OpenSource", send: NoticeSender | None) -> Notified:
 
 
 def notify_after(source: "OpenSource", send: NoticeSender) -> Notified:
-    """Notify the hubs after a publication, if that is enabled; it never fails for that.
-
-    As ``notify``, but an error is in the result.
-    """
+    """Notify the hubs after a publication, if that is enabled; it never fails for that."""
     try:
         return notify(source, send if source.settings.notify else None)
     except ResourceSyncError as error:

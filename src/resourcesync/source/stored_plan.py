@@ -65,10 +65,7 @@ class PublicationPlan(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def changed_at(self) -> int:
-        """Return a moment that the newest change in the lists is no later than; 0 without any.
-
-        In microseconds: its own time, or the end of its list.
-        """
+        """Return a moment that the newest change in the lists is no later than; 0 without any."""
         lists = (*self.closed, self.open)
         return max((span.reached for span in lists if span.entries), default=0)
 

@@ -148,10 +148,7 @@ class DocumentWalk(msgspec.Struct, kw_only=True):
 
 
 def linked_documents(first: DocumentSummary) -> list[Announced]:
-    """Return the documents that a first document leads to: those below, and those above.
-
-    Above is the Source Description, where a page or the caller named a Capability List.
-    """
+    """Return the documents that a first document leads to: those below, and those above."""
     above = first.link("up")
     if first.capability is not Capability.CAPABILITY_LIST or above is None:
         return _listed_documents(first)

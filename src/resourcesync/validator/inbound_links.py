@@ -177,10 +177,7 @@ class InboundLinks:
 
 
 def page_links(page: bytes) -> list[PageLink]:
-    """Return the first ten ``resourcesync`` links anywhere in a page, resolved with its ``base``.
-
-    Discovery follows those in the head alone; the validator reports the others, too.
-    """
+    """Return the first ten ``resourcesync`` links in a page, resolved with its ``base``."""
     base, links = discovered.page_links(head_of(BytesIO(page)))
     return [link._replace(href=join_reference(base, link.href)) for link in links[:_MOST_LINKS]]
 

@@ -87,11 +87,7 @@ class Sample:
         return self._chance() * 100 < (self._size.percent or 0.0)
 
     def selected(self) -> list[ListedResource]:
-        """Return the resources to fetch, each with its latest entry.
-
-        Where a list and a change cannot be put in order, the resource is left out: its right entry
-        is not known.
-        """
+        """Return the resources to fetch, each with its latest entry."""
         changes = dict(self._changes)
         found: list[ListedResource] = []
         for seen in self._resources:

@@ -151,10 +151,7 @@ def judge_link(
 
 
 def judge_robots(robots: str, targets: Sequence[DocumentSummary]) -> Iterator[RuleFinding]:
-    """Check the documents that the ``Sitemap`` lines of a robots.txt lead to (§6.3.4).
-
-    Plain sitemaps are none of our business.
-    """
+    """Check the documents that the ``Sitemap`` lines of a robots.txt lead to (§6.3.4)."""
     for target in targets:
         if not target.label:
             continue

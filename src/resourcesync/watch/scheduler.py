@@ -341,10 +341,7 @@ class Scheduler:
         ]
 
     def record_external_pull(self, mirror: str, past: MirrorHistory, now: Now) -> None:
-        """Record a failed pull of another process, or of an earlier service, as one of ours.
-
-        A good one ends the pause after a failure.
-        """
+        """Record a failed pull of another process, or of an earlier service, as one of ours."""
         row = self._rows[mirror]
         if past.is_paused is not None:
             row.is_paused = past.is_paused
@@ -366,27 +363,18 @@ class Scheduler:
         self._schedule_hand_over(row, now)
 
     def pause(self, mirror: str, *, is_paused: bool) -> None:
-        """Start no pull and no audit of a mirror, or resume it.
-
-        Running jobs end as usual, and changes are handed over.
-        """
+        """Start no pull and no audit of a mirror, or resume it."""
         if mirror in self._rows:
             self._rows[mirror].is_paused = is_paused
 
     def pull_now(self, mirror: str, now: Now) -> None:
-        """Make a mirror due now, also if it waits after a failure, or is paused.
-
-        A pull that runs already may have read the lists before: another one follows it.
-        """
+        """Make a mirror due now, also if it waits after a failure, or is paused."""
         row = self._rows.get(mirror)
         if row is not None:
             row.requested_at = now.steady
 
     def next_pull(self, mirror: str, ahead: float) -> NextPull | None:
-        """Return the next pull of a mirror; ``None`` for an unknown one.
-
-        The wall clock is so many seconds ahead of the steady one.
-        """
+        """Return the next pull of a mirror; ``None`` for an unknown one."""
         row = self._rows.get(mirror)
         if row is None:
             return None

@@ -23,11 +23,7 @@ Asked = Heard
 
 
 class TinySource(Listener):
-    """A server on loopback: ``answers`` maps request targets to answers, ``asked`` is the log.
-
-    Both may be changed while it runs. What is not in ``answers`` is asked of ``respond``, and is a
-    404 if that has no answer either.
-    """
+    """A server on loopback: ``answers`` maps request targets to answers, ``asked`` is the log."""
 
     def __init__(self, respond: Callable[[Asked], Answer | None] | None = None) -> None:
         super().__init__(self._reply)

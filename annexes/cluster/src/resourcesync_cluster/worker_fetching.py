@@ -17,13 +17,7 @@ from resourcesync.app.fetchers import open_fetcher
 from resourcesync.app.mirror_workers import Site, Workers
 from resourcesync.errors import StorageError
 from resourcesync.model.own_names import OWN_FOLDER
-from resourcesync.ports import (
-    CancelToken,
-    Clock,
-    CopyInstallation,
-    Reporter,
-    StagedCopy,
-)
+from resourcesync.ports import CancelToken, Clock, CopyInstallation, Reporter, StagedCopy
 from resourcesync.ports.stores import ObjectContent, StagingStore, guard_store, in_flight
 from resourcesync.ports.validators_and_dates import modified_at
 from resourcesync_cluster import worker

@@ -13,11 +13,7 @@ from resourcesync.errors import (
 from resourcesync.model.entries import Resource
 from resourcesync.ports import Clock
 from resourcesync.ports.accounts import ChangeBatch, ResourceAccount
-from resourcesync_elasticsearch.change_log import (
-    DocumentLookup,
-    IndexChangeLog,
-    decode_position,
-)
+from resourcesync_elasticsearch.change_log import DocumentLookup, IndexChangeLog, decode_position
 from resourcesync_elasticsearch.client import SearchServer, segment
 from resourcesync_elasticsearch.documents import (
     DocumentLocation,

@@ -27,11 +27,7 @@ from resourcesync.ports.accounts import AccountOptions, ChangeBatch, ResourceAcc
 from resourcesync.ports.originals import Omission
 from resourcesync_eventstreams import recent_changes
 from resourcesync_eventstreams.event_stream import MAX_EVENT, EventReader, ServerSentEvent, Streamer
-from resourcesync_eventstreams.pending_changes import (
-    DecodedEvent,
-    PendingChanges,
-    printable,
-)
+from resourcesync_eventstreams.pending_changes import DecodedEvent, PendingChanges, printable
 
 _KEYS: Final = frozenset({recent_changes.GAPS, "quiet", "silence"}) | recent_changes.KEYS
 FIRST_PAUSE: Final = 1.0

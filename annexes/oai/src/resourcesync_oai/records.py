@@ -66,11 +66,7 @@ class RecordStore:
         self._all_names = frozenset(self._names.values())
 
     def store_page(
-        self,
-        connection: Connection,
-        prefix: str,
-        records: Iterable[OaiRecord],
-        attempt: int,
+        self, connection: Connection, prefix: str, records: Iterable[OaiRecord], attempt: int
     ) -> PageCounts:
         """Store the records of one page, inside a transaction."""
         count = fresh = unnamed = 0

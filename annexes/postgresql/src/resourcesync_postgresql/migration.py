@@ -23,8 +23,7 @@ def setup_text(values: Mapping[str, str]) -> str:
     layout = parse_layout(values, _ANY_BASE)
     if not layout.table:
         raise ConfigurationError(
-            "no table to log is given",
-            hint="give it by the option table: --with table=SCHEMA.NAME",
+            "no table to log is given", hint="give it by the option table: --with table=SCHEMA.NAME"
         )
     return "\n".join(_parts(layout))
 

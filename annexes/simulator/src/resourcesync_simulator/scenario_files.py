@@ -273,9 +273,7 @@ def scenario_of(written: Table) -> Scenario:
             _scenario_of(_with_values(plain, _table(variants, name)))
         except ConfigurationError as error:
             raise ConfigurationError(
-                f"variant {name}: {error.message}",
-                evidence=error.evidence,
-                hint=error.hint,
+                f"variant {name}: {error.message}", evidence=error.evidence, hint=error.hint
             ) from error
     return _scenario_of(plain)
 

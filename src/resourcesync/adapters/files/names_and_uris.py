@@ -71,10 +71,7 @@ _BY_EXTENSION: Final = {
 
 
 def media_type(name: str) -> str:
-    """Return the media type of a file of this name; ``application/octet-stream`` if unknown.
-
-    The name may be a path, or a URI without query: what comes before the last ``/`` is ignored.
-    """
+    """Return the media type of a file of this name; ``application/octet-stream`` if unknown."""
     _, dot, extension = name.rpartition(".")
     return _type_of(extension) if dot else UNKNOWN_TYPE
 

@@ -258,10 +258,7 @@ class KnownOrigins:
     """
 
     def recall(self, origin: str) -> tuple[bytes, float] | None:
-        """Return the stored bytes, and the seconds until they expire; ``None`` for none.
-
-        Empty bytes mean that there are no rules.
-        """
+        """Return the stored bytes, and the seconds until they expire; ``None`` for none."""
         del origin
         return None
 

@@ -32,10 +32,7 @@ class OpenFolders:
         self._allowed: set[str] = set()
 
     def locate(self, path: str, *, create: bool) -> tuple[int, str]:
-        """Return the same as ``parent``, for a path where a copy may be.
-
-        With ``create``, a name is to be added: the folder is synced with the others.
-        """
+        """Return the same as ``parent``, for a path where a copy may be."""
         folder, _, leaf = path.rpartition("/")
         if not is_copy_path(leaf if folder in self._allowed else path):
             raise copy_path_error(path)
@@ -157,10 +154,7 @@ class FolderCopyInspector:
     def digest_all(
         self, wanted: Sequence[tuple[str, Sequence[str]]]
     ) -> Iterator[CopyContent | StorageError | None]:
-        """Read a few dozen files, as `CopyInspector.digest_all` describes.
-
-        All are opened first, so that the disk reads the next ones while one is hashed.
-        """
+        """Read a few dozen files, as `CopyInspector.digest_all` describes."""
         files: list[_Opened | StorageError | None] = []
         try:
             files.extend(self._open_ahead(path) for path, _ in wanted)

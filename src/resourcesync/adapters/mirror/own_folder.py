@@ -130,10 +130,7 @@ class FollowedSets(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def read_sets(root: Path) -> FollowedSets | None:
-    """Return the sets of a folder of mirrors; ``None`` if it is none, or unreadable.
-
-    A set that the Source has withdrawn stays as long as its mirror exists.
-    """
+    """Return the sets of a folder of mirrors; ``None`` if it is none, or unreadable."""
     path = root / OWN_FOLDER / SETS_FILE
     try:
         text = own_files.read_file(path, _MOST)

@@ -329,10 +329,7 @@ class StagedFile:
                 pass  # it is advice: not every file system takes it
 
     def close_durable(self, *, sync: bool) -> str:
-        """Make the bytes durable if they are not, and close the file; return the stat signature.
-
-        A rename does not change that.
-        """
+        """Make the bytes durable if they are not, and close the file; return the stat signature."""
         if sync:
             os.fsync(self._file)
         info = os.fstat(self._file)
@@ -432,10 +429,7 @@ class Staging:
         self._parts.clear(oldest)
 
     def stage(self, algorithms: Sequence[str], of: str = "") -> StagedFile:
-        """Start a staged file; digests are computed while the bytes are written.
-
-        With ``of``, resume the part of it that an earlier run left, if there is one.
-        """
+        """Start a staged file; digests are computed while the bytes are written."""
         if of and (part := self._resume_part(algorithms, of)) is not None:
             return part
         self._names += 1

@@ -117,10 +117,7 @@ class FileSyncer:
             self._pool = None
 
     def sync(self, batch: Sequence[CopyInstallation]) -> list[Synced]:
-        """Make each file of a batch durable and close it; return its signature or its error.
-
-        When it returns, no thread writes to a file any more.
-        """
+        """Make each file of a batch durable and close it; return its signature or its error."""
         done: list[Synced] = []
         for start in range(0, len(batch), _AT_ONCE):
             done += self._sync_files(batch[start : start + _AT_ONCE])

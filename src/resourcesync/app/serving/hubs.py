@@ -168,10 +168,7 @@ def names_at(settings: publication_settings.PublicationSettings, base: str) -> S
 def open_own_hub(
     root: Path, base: Callable[[], str], clock: Clock, *, private: bool = False
 ) -> HubApplication:
-    """Open the hub of a tree; publications of the tree sign their submissions from now on.
-
-    It has the topics of the present address of the tree, and its path stays the same.
-    """
+    """Open the hub of a tree; publications of the tree sign their submissions from now on."""
     first = base()
     address = _own_address(root, first)
     if not address:

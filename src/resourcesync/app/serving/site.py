@@ -52,10 +52,7 @@ class PublishedSite(msgspec.Struct, frozen=True, kw_only=True):
         return self if state is None or not state.sets else replace(self, state=state)
 
     def mounts(self, clock: Clock) -> dict[str, ASGIApp]:
-        """Return what answers below each path of the site, the longest path first.
-
-        Several sets may be of one folder; the first that publishes a path answers.
-        """
+        """Return what answers below each path of the site, the longest path first."""
         found: defaultdict[str, list[ASGIApp]] = defaultdict(list)
         for path, application in self._applications(clock):
             found[path].append(application)

@@ -43,10 +43,7 @@ _PAUSE: Final = 5.0
 
 @contextmanager
 def open_followers(path: Path) -> Iterator[FileFollowers]:
-    """Open the file with the subscriptions of one configuration, for one running service alone.
-
-    A service ends and renews only what is in its file.
-    """
+    """Open the file with the subscriptions of one configuration, for one running service alone."""
     path.parent.mkdir(parents=True, exist_ok=True)
     with _exclusive_lock(path.with_suffix(".lock")), closing(FileFollowers(path)) as store:
         yield store

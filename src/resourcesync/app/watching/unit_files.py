@@ -28,10 +28,7 @@ _SECRETS: Final = "/etc/resourcesync"
 
 
 def shared_text(name: str) -> str:
-    """Return a file of ``share/resourcesync``.
-
-    The folder is in the checkout, or below the prefix of the installation.
-    """
+    """Return a file of ``share/resourcesync``."""
     for folder in Path(__file__).parents:
         path = folder / "share" / "resourcesync" / name
         if path.is_file():

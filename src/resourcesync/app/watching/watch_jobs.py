@@ -57,10 +57,7 @@ def read_history(folder: Path) -> MirrorHistory:
 def record_failed_pull(
     folder: Path, failed: Mapping[str, FailedRun], began: datetime, clock: Clock
 ) -> None:
-    """Record a failed pull in each mirror that has no record of it, so that none is in sync.
-
-    A pull may fail before the mirror is opened, as by its configuration.
-    """
+    """Record a failed pull in each mirror that has no record of it, so that none is in sync."""
     since = to_microseconds(began)
     for path in mirror_home.pulled_mirrors(folder):
         failure = failed.get(str(path), failed.get(""))
@@ -97,10 +94,7 @@ def _earliest(moments: list[float | None]) -> float | None:
 
 
 def read_detail(folder: Path, seen: views.MirrorDetail) -> views.MirrorDetail:
-    """Return a mirror with its pulls of the last 7 days, at most 1,000 of them.
-
-    A full disk has no record of the last ones, which the service has seen.
-    """
+    """Return a mirror with its pulls of the last 7 days, at most 1,000 of them."""
     if not mirror_home.is_mirror(folder):
         return seen
 

@@ -280,10 +280,7 @@ def _unreadable(
 
 
 def disk_space(folder: Path) -> DiskSpace | None:
-    """Return the space of the file system of a mirror's folder; ``None`` if it is unknown.
-
-    A folder that is not made yet will be in the file system of the one above it.
-    """
+    """Return the space of the file system of a mirror's folder; ``None`` if it is unknown."""
     while not folder.exists() and folder != folder.parent:
         folder = folder.parent
     try:

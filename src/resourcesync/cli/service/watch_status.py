@@ -69,10 +69,7 @@ class WatchView:
         return self._clock.now()
 
     def watched_name(self, name: str) -> str:
-        """Return the name by which a mirror of the pages is watched; empty for an unknown one.
-
-        A mirror of one of several sets has its own folder as its name.
-        """
+        """Return the name by which a mirror of the pages is watched; empty for an unknown one."""
         names, configuration = self._names()
         if name in names:
             return name

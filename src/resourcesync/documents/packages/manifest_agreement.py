@@ -47,10 +47,7 @@ def check_manifest(manifest: Header, *, dump: Header, package: Package | None = 
 
 
 def check_copy(manifest: Document, copy: Document) -> None:
-    """Check that a copy of the manifest (``contents``) equals the packed one.
-
-    Both are read to their ends, or to the first difference.
-    """
+    """Check that a copy of the manifest (``contents``) equals the packed one."""
     header, other = manifest.header, copy.header
     if (header.capability, header.at, header.from_) != (other.capability, other.at, other.from_):
         raise mismatch_error("The copy of the manifest has another root", copy.uri)
@@ -144,10 +141,7 @@ class _PartEntries(msgspec.Struct, frozen=True):
 
 
 def join_manifests(index: Document, open_part: OpenPart, *, most: int) -> Iterator[bytes]:
-    """Yield one manifest of all that the parts of a manifest list.
-
-    Parts with changes come in the order of their first changes.
-    """
+    """Yield one manifest of all that the parts of a manifest list."""
     joiner = _ManifestJoiner(index, open_part, most)
     parts = [part for part in joiner.parts(index, MAX_DEPTH) if part.data]
     times = [part.first for part in parts if part.first is not None]

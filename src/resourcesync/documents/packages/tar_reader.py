@@ -281,11 +281,7 @@ class TarContainer:
         return None
 
     def read(self, index: int) -> Iterator[bytes]:
-        """Yield the bytes of a member; see `PackageContainer.read`.
-
-        A compressed tar whose members are in another order than they are read in is unpacked
-        again from its start, as often as the limits allow.
-        """
+        """Yield the bytes of a member; see `PackageContainer.read`."""
         at, left = self._starts[index], self._members[index].size
         while left:
             if self._bytes.position != at:
