@@ -43,7 +43,7 @@ def script(name: str) -> Path:
 
 
 def run(program: Path, *words: str | Path, cwd: Path, lines: str = "", timeout: float = 60) -> Ran:
-    """Run a Python program to its end, with ``cwd`` as home, so that nothing of the user's counts."""
+    """Run a Python program to its end, with ``cwd`` as home: nothing of the user's counts."""
     with tempfile.TemporaryFile() as given, tempfile.TemporaryFile() as out:
         given.write(lines.encode())
         given.seek(0)

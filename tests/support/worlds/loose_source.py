@@ -108,7 +108,7 @@ class LooseLists:
         self._resource_list = ""
 
     def publish(self, now: int, contents: dict[str, bytes], *, late: int = 0) -> None:
-        """List what changed, at ``now`` in microseconds; ``late``: before so many that are listed."""
+        """List what changed, at ``now`` in microseconds; ``late``: before so many listed ones."""
         if not self.lists:
             self.known = {uri: (data, now) for uri, data in contents.items()}
             self.lists.append(ListedChanges(number=1, start=now))
