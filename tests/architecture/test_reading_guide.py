@@ -16,16 +16,11 @@ ROWS = re.findall(r"^\| `(resourcesync[\w.]*)` \| ([\d,]+) \| (.*) \|$", GUIDE, 
 STEPS = sorted({where for _, where in architecture_text.PULL + architecture_text.PUBLICATION})
 
 
-def source_of(module: str) -> str:
-    path = module_path(module)
-    path = path / "__init__.py" if path.is_dir() else path.with_suffix(".py")
-    return path.read_text("utf-8")
-
-
 def definitions(module: str) -> set[str]:
     """The names that a module defines: functions, classes, methods, constants."""
-    names = set()
-    for node in ast.walk(ast.parse(source_of(module))):
+    names, path = set(), module_path(module)
+    path = path / "__init__.py" if path.is_dir() else path.with_suffix(".py")
+    for node in ast.walk(ast.parse(path.read_text("utf-8"))):
         if isinstance(node, (ast.ClassDef, ast.FunctionDef)):
             names.add(node.name)
         elif isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):

@@ -13,10 +13,6 @@ from tests.support.sources.scripted_source import ScriptedSource
 BODY = random.Random(1).randbytes(70_000)
 
 
-def put_bare(source: ScriptedSource, body: bytes, target: str = "/a") -> None:
-    source.put(target, body, digest="", length=False)
-
-
 def unmarked(body: bytes, **fields: str) -> list[Step]:
     return [*answer(body=body, length=None, **fields), CLOSE]
 
@@ -78,7 +74,7 @@ def test_a_server_that_always_compresses_gives_what_is_listed(
 def test_a_coding_that_cannot_be_removed_is_a_failure_that_names_it(
     source: ScriptedSource, sent: bytes, coding: str
 ) -> None:
-    put_bare(source, BODY)
+    source.put("/a", BODY, digest="", length=False)
     source.server.on("/a", answer(body=sent, Content_Encoding=coding))
 
     report = source.pull()

@@ -15,12 +15,9 @@ def python_files(folders: list[Path]) -> Iterator[Path]:
         yield from sorted(folder.rglob("*.py"))
 
 
-def source_folder(path: Path) -> Path:
-    return next(folder for folder in SOURCES if path.is_relative_to(folder))
-
-
 def module_name(path: Path) -> str:
-    parts = path.relative_to(source_folder(path)).with_suffix("").parts
+    folder = next(folder for folder in SOURCES if path.is_relative_to(folder))
+    parts = path.relative_to(folder).with_suffix("").parts
     return ".".join(parts).removesuffix(".__init__")
 
 

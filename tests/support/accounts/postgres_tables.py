@@ -6,6 +6,7 @@ from contextlib import contextmanager
 from typing import Any
 
 import psycopg
+import pytest
 
 from resourcesync.adapters.system import SystemClock
 from resourcesync.ports.accounts import AccountOptions, ResourceAccount
@@ -64,11 +65,7 @@ def account(address: str, values: Mapping[str, str] = RECORDS) -> Iterator[Resou
         memory="",
         out="",
         clock=SystemClock(),
-        fetcher=lambda _: _no_fetcher(),
+        fetcher=lambda _: pytest.fail("a database is not asked over http"),
     )
     with open_account(options) as found:
         yield found
-
-
-def _no_fetcher() -> Any:
-    raise AssertionError("a database is not asked over http")

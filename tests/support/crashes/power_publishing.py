@@ -172,7 +172,7 @@ class Publishing:
 
 
 def _wrong_sequel(seen: View, now: View) -> Iterator[str]:
-    reached = _reached(seen)
+    reached = max([seen.at, *(each.time for each in seen.changes if each.time is not None)])
     if now.start > reached:
         return  # they will read the Resource List
     state = seen.current()
@@ -184,7 +184,3 @@ def _wrong_sequel(seen: View, now: View) -> Iterator[str]:
                 state[change.uri] = digest.value
     if state != now.current():
         yield "who had read before and goes on reading has something else"
-
-
-def _reached(view: View) -> datetime:
-    return max([view.at, *(change.time for change in view.changes if change.time is not None)])

@@ -36,15 +36,12 @@ def publish(tree: Path, policy: str = "default") -> Publication:
     with SourceCatalogue(tree / ".resourcesync/catalogue.db", clock) as catalogue:
         originals = FileTreeOriginals(tree, BASE, clock=clock, selection=SELECTION)
         scan(originals, catalogue, clock.now())
-        documents, settings = FolderDocuments(tree), settings_of(policy)
+        documents, values = FolderDocuments(tree), {**asdict(POLICIES[policy]), "max_entries": 4}
+        settings = PublicationSettings(url=BASE, **values)
         source = OpenSource(
             catalogue=catalogue, documents=documents, settings=settings, clock=clock
         )
         return ListPublisher(source).publish()
-
-
-def settings_of(policy: str) -> PublicationSettings:
-    return PublicationSettings(url=BASE, **{**asdict(POLICIES[policy]), "max_entries": 4})
 
 
 def main() -> None:

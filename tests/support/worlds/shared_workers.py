@@ -82,7 +82,8 @@ class SharedWorkers:
                 if fuse is None or not fuse.is_burnt:
                     raise
                 self.lost += 1
-                _leave_something(dependencies, self.lost)
+                left = _temporary(dependencies) / f"left-{self.lost}"
+                left.write_bytes(b"half of it")
             else:
                 self.brought += 1
                 return outcome
@@ -107,7 +108,3 @@ class SharedWorkers:
 
 def _temporary(dependencies: Dependencies) -> Path:
     return Path(dependencies.folder) / OWN_FOLDER / "tmp"
-
-
-def _leave_something(dependencies: Dependencies, number: int) -> None:
-    (_temporary(dependencies) / f"left-{number}").write_bytes(b"half of it")

@@ -29,11 +29,6 @@ HOUR = timedelta(hours=1)
 BASE = "http://source.example/"
 
 
-def fetched_list(data: bytes) -> FetchedDocument:
-    uri = BASE + "list.xml"
-    return FetchedDocument(uri=uri, final_uri=uri, stream=BytesIO(data))
-
-
 def read(
     *times: datetime | None, ended: datetime | None = None, processed: int | None = None
 ) -> ChangeHistory:
@@ -42,7 +37,8 @@ def read(
         Change(kind=ChangeKind.UPDATED, time=time, resource=Resource(uri=f"{BASE}{number}"))
         for number, time in enumerate(times)
     ]
-    fetched = fetched_list(b"".join(write(header, changes)))
+    uri, stream = BASE + "list.xml", BytesIO(b"".join(write(header, changes)))
+    fetched = FetchedDocument(uri=uri, final_uri=uri, stream=stream)
     since, prefix = to_microseconds(NOON), ListPrefix()
     for change in changes[:processed]:
         prefix.add(change)

@@ -1,7 +1,7 @@
 """Packages of runs: many resources as columns give what the same resources give one by one."""
 
 import random
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 
 import pytest
 
@@ -42,18 +42,14 @@ def run_of(entries: Sequence[Resource]) -> ResourceRun:
     )
 
 
-def runs_of(entries: Sequence[Resource], most: int) -> Iterator[ResourceRun]:
-    for at in range(0, len(entries), most):
-        yield run_of(entries[at : at + most])
-
-
 @pytest.mark.parametrize("most", [1, 3, 100])
 @pytest.mark.parametrize("size", SIZES)
 def test_runs_make_the_packages_that_their_resources_make(size: PackageSize, most: int) -> None:
     bodies = contents(40)
     entries = resources(bodies)
     singly = list(plan_packages(RESOURCES, entries, size=size))
-    in_runs = list(plan_packages(RESOURCES, runs_of(entries, most), size=size))
+    runs = (run_of(entries[at : at + most]) for at in range(0, len(entries), most))
+    in_runs = list(plan_packages(RESOURCES, runs, size=size))
     once, again = iter(bodies), iter(bodies)
 
     assert [list(package) for package in in_runs] == singly

@@ -190,14 +190,10 @@ def test_a_real_file_system_with_a_journal_is_trusted(
     except (OSError, subprocess.CalledProcessError):
         pytest.skip("no ext4 can be mounted here")
     folder = os.open(disk, os.O_RDONLY)
+    is_new_enough = tuple(map(int, os.uname().release.split(".")[:2])) >= (5, 17)
     try:
         sync = syncer_of(folder)
-        assert (sync is not None and sync()) is (journal and is_new_enough())
+        assert (sync is not None and sync()) is (journal and is_new_enough)
     finally:
         os.close(folder)
         subprocess.run(["umount", disk], check=True, timeout=60)
-
-
-def is_new_enough() -> bool:
-    major, minor, *_ = os.uname().release.split(".")
-    return (int(major), int(minor)) >= (5, 17)
