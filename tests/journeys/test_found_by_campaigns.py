@@ -1,6 +1,7 @@
 """What lives of simulated Sources found, each in the smallest form that shows it."""
 
 import contextlib
+import random
 import re
 from datetime import timedelta
 from email.utils import format_datetime
@@ -14,9 +15,11 @@ from resourcesync.destination.scope_and_filters import Filters
 from resourcesync.errors import SourceUnavailableError
 from resourcesync.model.settings import Limit
 from resourcesync.model.timestamps import to_microseconds
+from resourcesync.ports import FetchRequest
+from tests.support.simulated.manners import Manners, ServerWithManners
 from tests.support.worlds.daily_source import WEEK, DailySource
 from tests.support.worlds.loose_source import LooseSource
-from tests.support.worlds.network import BASE, Answer
+from tests.support.worlds.network import BASE, Answer, Network, Serve
 from tests.support.worlds.world import World
 
 RESOURCE_LIST = BASE + "resourcesync/resourcelist.xml"
@@ -280,6 +283,33 @@ def test_a_list_without_interval_that_shares_nothing_takes_no_copy_away(tmp_path
         with contextlib.suppress(SourceUnavailableError):
             assert world.pull().state is MirrorState.BEHIND
 
+    assert world.in_sync()
+
+
+def test_a_change_that_a_newer_part_has_does_not_lead_to_an_older_part(tmp_path: Path) -> None:
+    """An older replica sends a part; the changes since then are in no list any more."""
+    part, sent = f"{BASE}resourcesync/resourcelist-2.xml", dict[str, Answer | Exception]()
+
+    def route(request: FetchRequest, serve: Serve) -> Answer | Exception:
+        answer = server.route(request, serve)
+        return sent.setdefault(part, answer) if request.uri == part else answer
+
+    source = LooseSource(begins=False, replaced=True)
+    server = ServerWithManners(Manners(parts="lastmod"), source.clock, random.Random(0))
+    world = World(tmp_path, source, network=Network(route))
+    source.put("a.txt", "first")
+    source.publish_file("b.txt", "first")
+    world.pull()
+    source.publish_file("b.txt", "second")
+    source.publish_file("a.txt", "second")
+    source.snapshot()
+
+    assert [world.pull().state for _ in range(2)] == [MirrorState.BEHIND] * 2
+
+    assert world.texts() == {"a.txt": "second", "b.txt": "first"}
+    sent.clear()
+    source.snapshot()
+    assert world.pull().state is MirrorState.IN_SYNC
     assert world.in_sync()
 
 

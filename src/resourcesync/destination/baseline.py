@@ -162,7 +162,8 @@ class Baseline:
         held.enter_context(history.sorter)
         if not history.is_continuous:
             # An empty one says nothing: the mirror is as of the Resource List.
-            proven = not history.change_count or has_known_change(sorter, history.sorter)
+            is_known = snapshot.moments.is_one and has_known_change(sorter, history.sorter)
+            proven = is_known or not history.change_count
             history = structs.replace(history, is_continuous=proven)
         if not self._is_forced:
             history = after_list(self._pull.cursor, history, self._pull.now)

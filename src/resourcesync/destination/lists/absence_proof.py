@@ -94,6 +94,11 @@ class ListMoments(msgspec.Struct, frozen=True, kw_only=True):
         """The latest one: what the reading names may have existed then."""
         return max((self.head or 0, *self.parts.values()))
 
+    @property
+    def is_one(self) -> bool:
+        """True if no part states another one: what a part has may be later than the others."""
+        return len(set(self.parts.values())) <= 1
+
     def earliest_change(self, known: "ListMoments", served: int) -> int | None:
         """Return the earliest moment of the parts that differ from those before.
 
