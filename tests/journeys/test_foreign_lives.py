@@ -78,8 +78,10 @@ def regret_all(folder: Path) -> None:
 
 # An index that tells no times; a late change of a list that was not read before, and as the newest
 # one; an old copy of a list, closed where its index calls it open, twice; a cached Resource List;
-# two lists that dispute a resource that a pull then requests.
-@pytest.mark.parametrize("seed", [*range(REGRETTED), 666, 185, 1692, 20375, 50267, 70118, 9185])
+# two lists that dispute a resource that a pull then requests, also an earlier one.
+@pytest.mark.parametrize(
+    "seed", [*range(REGRETTED), 666, 185, 1692, 20375, 50267, 70118, 9185, 51113]
+)
 def test_a_mirror_never_says_that_it_is_in_sync_with_what_was_taken_back(
     tmp_path: Path, seed: int
 ) -> None:

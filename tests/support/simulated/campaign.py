@@ -60,6 +60,7 @@ class Campaign:
         self.versions: dict[str, list[bytes]] = {}
         self.ever: dict[str, set[bytes]] = {}
         self.published: dict[str, bytes] = {}
+        self._settled: dict[str, tuple[bytes | None, bytes | None]] = {}
         self._only_caches_lie = only_caches_lie
         self._late = 0
         self._canary = folder.parent / "canary"
@@ -296,6 +297,8 @@ class Campaign:
                 report = self.world.pull(**options)
         except (ResourceSyncError, Killed, KeyboardInterrupt):
             return None
+        served, asked = self.source.contents(), map(BASE.__add__, self.world.asked_resources())
+        self._settled |= {uri: (served.get(uri), self.published.get(uri)) for uri in asked}
         self._check_report(report)
         assert report.deleted <= options["max_delete"].number, (
             "more deletions than one run may make"
@@ -314,7 +317,7 @@ class Campaign:
 
     def assert_in_sync(self) -> None:
         here, there = self._untampered(self.copies()), self._untampered(self.published)
-        there |= self._untampered(self._disputed_and_served())
+        there |= self._untampered(self._disputed_and_settled())
         if has_exclusions(self.world):
             here.pop(BASE + "h.txt", None)
             there.pop(BASE + "h.txt", None)
@@ -324,13 +327,15 @@ class Campaign:
         wrong = f"missing {missing}, extra {extra}, other {other}"
         assert here == there, f"called in sync, but: {wrong}"
 
-    def _disputed_and_served(self) -> dict[str, bytes]:
-        """What the last pull requested, and the Source serves as the Resource List has it."""
-        served = self.source.contents()
+    def _disputed_and_settled(self) -> dict[str, bytes]:
+        """Return what a pull requested, and the Source served as the Resource List has it.
+
+        A Source that took the listed change back without a word, or will list that, answers so.
+        """
         return {
-            uri: served[uri]
-            for uri in map(BASE.__add__, self.world.asked_resources())
-            if uri in served and uri in self.published and self._is_baseline(uri, served[uri])
+            uri: data
+            for uri, (data, listed) in self._settled.items()
+            if data and listed == self.published.get(uri, b"") and self._is_baseline(uri, data)
         }
 
     def _is_baseline(self, uri: str, data: bytes) -> bool:
