@@ -374,6 +374,8 @@ def test_the_wish_to_wait_of_one_set_is_kept_also_after_a_restart(source: TinySo
             assert run(["watch", "--admin", pages.bind]) == 0
         assert datetime.fromisoformat(waits[0]) - datetime.now(UTC) > timedelta(minutes=50)
         assert len(source.asked) - before <= most_requests
+        for state in [*Path().rglob("state.db")]:  # as if a later pull was killed
+            state.with_name("state.db-wal").write_bytes(b"cut")
 
 
 def test_the_line_of_a_mirror_says_what_its_sets_did(source: TinySource, said: Said) -> None:

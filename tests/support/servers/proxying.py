@@ -72,7 +72,6 @@ class Proxy(SocketServer):
         return []
 
     def _answer(self, stream: socket.socket, head: bytes) -> bool:
-        """Do what is asked for; whether the connection may be used again."""
         asked = self.asked[-1]
         if self._refusal:
             stream.sendall(f"HTTP/1.1 {self._refusal}\r\nContent-Length: 0\r\n\r\n".encode())

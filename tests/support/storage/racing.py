@@ -130,7 +130,6 @@ def _install(copies: FileTreeCopies, luck: random.Random, paths: list[str], resu
 
 
 def _move(copies: FileTreeCopies, luck: random.Random, result: Race) -> None:
-    """Move copies about: to where others are, to names that are free, and to folders to be made."""
     folders = (*FOLDERS, *_EMPTIED)
     paths = {f"{luck.choice(folders)}/{luck.randrange(_FILES)}.txt" for _ in range(_BATCH)}
     _install(copies, luck, sorted(paths), result)

@@ -44,7 +44,6 @@ class Moving:
         return replace(answer, body=body, uri=self.home + path)
 
     def pull(self, world: World[Any], **options: object) -> RunReport:
-        """Pull; say where the Source is, if the mirror is of another host yet."""
         host = self.home.partition("://")[2]
         moved = None if host == self._known else f"{self.home}{self._entry}"
         if not self._known:

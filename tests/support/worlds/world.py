@@ -77,7 +77,6 @@ class World(Generic[SourceT]):
         return self.home.folder
 
     def _serve(self, request: FetchRequest) -> Answer | Exception:
-        """Answer by the Source as it is now: it may be set back to what it was."""
         return self.source.serve(request)
 
     @contextmanager
