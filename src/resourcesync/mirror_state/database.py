@@ -64,8 +64,8 @@ _LOWER_PATHS: Final = " UNION ALL ".join(
     for table, of_task in _PATH_TABLES
 )
 _SUSPECT_TASKS: Final = (
-    "SELECT pending.* FROM copy JOIN pending USING (uri) WHERE signature IN"
-    " ('altered', 'missing', 'edited') AND copy.uri > ? ORDER BY copy.uri LIMIT ?"
+    "SELECT pending.* FROM pending CROSS JOIN copy USING (uri) WHERE signature IN"
+    " ('altered', 'missing', 'edited') AND pending.uri > ? ORDER BY pending.uri LIMIT ?"
 )
 
 
