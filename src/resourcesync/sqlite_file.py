@@ -329,7 +329,6 @@ def make_private_folder(path: Path, mode: int = 0o700) -> None:
 
 
 def _create_private(path: Path, folder_mode: int) -> None:
-    """Whoever closes a file ends all locks of its process on it, those of SQLite too."""
     _check_place(path)
     make_private_folder(path.parent, folder_mode)
     try:

@@ -167,7 +167,6 @@ class PackageValidator:
             yield from judge_contents_copy(self.manifest, listed.copy)
 
     def _report_broken(self, error: PackageError) -> RuleFinding | Unreached:
-        """Return the event for a package that cannot be opened."""
         named = "" if self._listed is None else self._listed.package.media_type.lower()
         is_known = any(kind in named for kind in ("zip", "tar", "octet-stream"))
         is_foreign = error.code == "package-unknown" and named and not is_known

@@ -432,7 +432,6 @@ def _archived_lists(
 def _read_archive(
     documents: DocumentFetcher, archive: "Document"
 ) -> Iterator[intervals.ChangeListSpan]:
-    """Yield the Change Lists of an open archive, or of the parts of its index."""
     check_capability(archive, Capability.CHANGE_LIST_ARCHIVE)
     parts = parts_of(archive)
     spans = (intervals.announced_span(*item) for item in parts.items())

@@ -184,13 +184,12 @@ class ResourceListReader:
     ) -> ListSnapshot:
         """Read the sitemaps that a ``robots.txt`` names: together they are the list.
 
-        One that is not there and was not read before is left out; any other that cannot be read is
-        an unread part. A feed lists recent pages only: the sitemaps list these, too.
+        One that is not there and was not read before is left out, where the file is as before: it
+        may be to come, with what left the others. Any other that cannot be read is an unread part.
         """
         from resourcesync.discovery.links import own_sitemaps  # noqa: PLC0415 - rarely needed
 
-        missing: list[errors.ResourceSyncError] = []
-        unread: list[errors.ResourceSyncError] = []
+        missing, unread = list[errors.ResourceSyncError](), list[errors.ResourceSyncError]()
         opened: list[tuple[Document, FetchedDocument]] = []
 
         def refuse_missing(uri: str, error: errors.ResourceSyncError) -> None:
@@ -218,8 +217,9 @@ class ResourceListReader:
                     documents.record(each[1], snapshot.version.digest, is_proven=False)
         if not lists:
             raise next(iter((*unread, *missing)))
+        last = self._last_read() or absence_proof.ListVersion()
         return structs.replace(
-            _joined(lists),
+            _joined(lists, is_whole=not missing or last.digest == head.digest),
             served=_earliest(robots.served, *(each.served for each in lists)),
             version=structs.replace(head, parts=tuple(filter(None, (of.version for of in lists)))),
         )
@@ -442,11 +442,11 @@ class ResourceListReader:
         return entries
 
 
-def _joined(lists: Sequence[ListSnapshot]) -> ListSnapshot:
+def _joined(lists: Sequence[ListSnapshot], *, is_whole: bool) -> ListSnapshot:
     return ListSnapshot(
         moments=absence_proof.ListMoments(),
         entries=sum(each.entries for each in lists),
-        proves_absence=all(each.proves_absence for each in lists),
+        proves_absence=is_whole and all(each.proves_absence for each in lists),
         is_one_moment=len(lists) == 1 and lists[0].is_one_moment,
         dialect=Dialect.SITEMAP,
         documents=(),
