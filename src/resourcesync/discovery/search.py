@@ -313,12 +313,14 @@ class Search(Generic[T]):
             return self._probe(named[0], 1, is_own=True)
         marked, plain, unread = self._sort(named)
         best = marked or plain
-        if index is not None and not marked and plain and len(plain) + len(unread) > 1:
-            for uri, error in unread.items():  # a part of the list, whose reader reports it
-                self._note(uri, _outcome_of(error))
-            return self._goal.use(index.open(), index)
+        is_list = index is not None and not marked and plain and len(plain) + len(unread) > 1
         for uri, error in unread.items():
-            self._pass_over(uri, error, is_named=True)
+            if marked or is_list:  # it is no part of what is found, or the list's reader reports it
+                self._note(uri, _outcome_of(error))
+            else:
+                self._pass_over(uri, error, is_named=True)
+        if index is not None and is_list:
+            return self._goal.use(index.open(), index)
         if len(best) == 1:
             return self._probe(best[0], 1, is_own=True)
         return self._goal.use_several(tuple(OfferedSet(uri=uri) for uri in best)) if best else None

@@ -161,7 +161,7 @@ def test_a_resource_of_any_type_leads_to_its_set(name: str, body: bytes) -> None
     assert host.find(f"/{name}").capability_list == f"{HOST}/caps.xml"
 
 
-def robots(*targets: str, **said: bytes | str) -> Host:
+def robots(*targets: str, **said: bytes | str | Answer) -> Host:
     """Return a host whose robots.txt names these; documents by their name without ``.xml``."""
     lines = "".join(f"Sitemap: {target}\n" for target in targets)
     documents = {f"/{name}.xml": what for name, what in said.items()}
@@ -170,7 +170,8 @@ def robots(*targets: str, **said: bytes | str) -> Host:
 
 def test_of_several_sitemaps_the_one_of_resourcesync_wins_or_their_index() -> None:
     listed = listing("resourcelist", links=[("up", "/caps.xml")])
-    host = robots("/a.xml", "/b.xml", "/c.xml", a=SITEMAP, b=listed, c=SITEMAP, caps=CAPABILITIES)
+    refused = Answer(status=403)
+    host = robots("/a.xml", "/b.xml", "/c.xml", a=SITEMAP, b=listed, c=refused, caps=CAPABILITIES)
     whole = listing("", ("/a.xml", ""), ("/b.xml", ""), index=True)
     indexed = robots("/a.xml", "/whole.xml", "/b.xml", a=SITEMAP, b=SITEMAP, whole=whole)
 
