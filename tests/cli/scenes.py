@@ -165,7 +165,7 @@ def pull_3(at: Scene) -> None:
     entries.append(at.source.entry("/x", b"x", uri="http://elsewhere.example/x"))
     at.source.offer_entries(entries)
     at.run(f"resourcesync pull {at.source.url} museum")
-    at.run("resourcesync pull museum --json")
+    at.run("resourcesync pull museum --json --jobs 1")
     at.run("resourcesync status museum")
     at.run("resourcesync pull museum -q")
     at.run("resourcesync pull museum -qq")

@@ -326,7 +326,7 @@ def test_a_mirror_whose_folder_vanished_is_not_fetched_again_by_the_service(
 ) -> None:
     if more:
         offer_sets(source, SETS)
-    put(museum(source, f'every = "1s"\naudit_every = "1s"{more}'))
+    put(museum(source, f'every = "3s"\naudit_every = "1s"{more}'))  # none runs while it vanishes
     folder, away, pages = Path(f"copies/museum{gone}"), Path("away"), AdminPages()
 
     def vanish() -> bool:
