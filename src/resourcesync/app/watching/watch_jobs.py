@@ -77,16 +77,14 @@ def _read_mirror_history(folder: Path) -> MirrorHistory:
         folder, lambda state: (state.last_run(), SyncState(state).audited_at)
     )
     failed = read_failed(last)
-    wait = 0.0 if failed is None else failed.retry_after
     is_cut = failed is not None and failed.is_stop
-    if not wait:  # else a Source that asked to wait is not asked at once, whatever was killed
-        is_cut |= own_folder.is_unfinished(folder) and not mirror_home.is_locked(folder)
+    is_cut |= own_folder.is_unfinished(folder) and not mirror_home.is_locked(folder)
     ended = 0.0 if last is None else last.ended / SECOND
     return MirrorHistory(
         pulled=None if is_cut or last is None else ended,  # None: due at once
         audited=None if audited is None else audited / SECOND,
         has_failed=failed is not None,
-        wait_until=ended + wait if wait else 0.0,
+        wait_until=0.0 if failed is None else ended + failed.retry_after,
     )
 
 
