@@ -28,6 +28,7 @@ from tests.support.worlds.dated_server import DatedServer
 from tests.support.worlds.network import BASE, Answer
 from tests.support.worlds.published_source import PublishedSource
 from tests.support.worlds.site_maps import urlset
+from tests.support.worlds.timed_source import TimedSource, entry
 from tests.support.worlds.world import World
 
 
@@ -397,3 +398,19 @@ def test_a_damaged_copy_beside_the_list_is_damaged_for_every_command_until_it_is
     world.source.publish()
     assert world.pull(filters=Filters()).state is MirrorState.IN_SYNC
     assert world.texts() == dict(zip(NAMES, NAMES, strict=True))
+
+
+def test_bytes_that_are_put_back_end_a_damage_also_where_no_list_is_new(tmp_path: Path) -> None:
+    source = TimedSource("resourcelist")
+    source.has(x="one")
+    source.resource_list("2026-02-20T00:00:00Z", entry("x", "one", "2026-02-01T00:00:00Z"))
+    world = World(tmp_path / "mirror", source)
+    world.pull()
+    world.pull(filters=(none := Filters(exclude=("x",))))
+    (world.folder / "x").write_text("two")
+    assert world.audit().damaged == 1
+    assert world.pull(filters=none).state is MirrorState.BEHIND
+
+    (world.folder / "x").write_text("one")
+
+    assert world.pull(filters=none).state is MirrorState.IN_SYNC

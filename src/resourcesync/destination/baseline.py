@@ -389,10 +389,10 @@ class Baseline:
         )
 
     def _copies(self) -> Iterator[Copy]:
-        options = self._pull.options
+        options, copies = self._pull.options, self._pull.state.copies()
         if options.mode != "baseline":
-            return self._pull.state.copies()
-        return inspected_copies(self._pull.dependencies, dry_run=options.dry_run)
+            return copies
+        return inspected_copies(self._pull.dependencies, copies, dry_run=options.dry_run)
 
     def _fetches(
         self, decisions: Iterable[planner.Decision]

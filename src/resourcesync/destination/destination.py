@@ -30,6 +30,7 @@ from resourcesync.destination.reports import MirrorState as Word
 from resourcesync.destination.reports import RunReport
 from resourcesync.destination.scope_and_filters import Filters, link_filter
 from resourcesync.destination.sync_state import MirrorIdentity, SyncState, gone_rows
+from resourcesync.destination.transfers.verification import recover_suspects
 from resourcesync.discovery.sets import SourceLists
 from resourcesync.discovery.uris import origin
 from resourcesync.errors import (
@@ -212,6 +213,8 @@ class Destination:
     def _take_steps(
         self, pull: SyncSession, probe: known_lists.CapabilityListProbe
     ) -> SyncOutcome | Next:
+        if not pull.options.dry_run:
+            recover_suspects(self._dependencies)
         step: SyncOutcome | Next = self._first_step(pull, probe)
         while isinstance(step, Next) and step is not Next.RELOCATE:
             step = self._take(step, pull, probe)

@@ -262,13 +262,10 @@ class Incremental:
 
     def _copy(self, uri: str) -> Copy | None:
         pull, copy = self._pull, self._pull.state.copy(uri)
-        if copy is None or not copy.is_suspect:
-            return copy
+        if copy is None or not (copy.is_suspect and pull.options.dry_run):
+            return copy  # else it was looked at when the pull began
         with pull.dependencies.copies.inspect() as look:
-            found = inspected_copy(copy, look)
-        if not (found.is_suspect or pull.options.dry_run):
-            pull.state.commit(StateTransaction(suspect=[found]))
-        return found
+            return inspected_copy(copy, look)
 
     def _decide_task(self, task: Pending) -> planner.Decision | None:
         if self._is_void(task):
@@ -337,7 +334,6 @@ class Incremental:
         )
 
     def _found_orphans(self) -> Iterator[str]:
-        """Return the copies that no entry links to any more."""
         pull = self._pull
         has_unusable = pull.selection.refusals.count or pull.sync_state.refused_count
         return iter(()) if has_unusable else self._orphans()

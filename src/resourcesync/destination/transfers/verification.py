@@ -5,6 +5,7 @@ arrived as the server has them, not that they are what the Source listed.
 """
 
 import hashlib
+from collections import deque
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing
 from itertools import islice
@@ -175,12 +176,20 @@ def read_installed(copy: Copy, look: CopyInspector) -> Copy | None:
     return copy if signature == copy.signature else copy._replace(signature=signature)
 
 
-def inspected_copies(equipment: Dependencies, *, dry_run: bool) -> Iterator[Copy]:
-    """Yield all copies as their files are now.
+def recover_suspects(equipment: Dependencies) -> None:
+    """Record which suspect copies are as installed again: somebody put their bytes back."""
+    state = equipment.state
+    suspects = (state.copy(task.uri) for task in state.suspect_tasks())
+    deque(inspected_copies(equipment, filter(None, suspects), dry_run=False), maxlen=0)
+
+
+def inspected_copies(
+    equipment: Dependencies, copies: Iterator[Copy], *, dry_run: bool
+) -> Iterator[Copy]:
+    """Yield copies as their files are now.
 
     The present signatures of those that are as installed are recorded, except in a dry run.
     """
-    copies = equipment.state.copies()
     with equipment.copies.inspect() as look:
         while group := list(islice(copies, _CHUNK)):
             found = [inspected_copy(copy, look) for copy in group]
