@@ -214,8 +214,9 @@ class PathAssignment:
             for copy, to in moves
         ]
         results = [""] * len(batch) if self._dry_run else self._dependencies.copies.move(batch)
+        moved = self._sync_state.moved
         for (copy, to), result in zip(moves, results, strict=True):
-            address = address_fields(copy.uri, self._sync_state.moved)
+            address = address_fields(copy.uri, moved)
             fields = {"action": "move", **address, "path": to, "was": copy.path}
             if isinstance(result, StorageError):
                 failed[copy.uri] = result

@@ -16,7 +16,7 @@ from resourcesync.destination.changes.intervals import ChangeHistory, is_plausib
 from resourcesync.destination.changes.reader import ChangeListReader
 from resourcesync.destination.cursor import Cursor
 from resourcesync.destination.external_sort import ExternalSorter, TupleSorter
-from resourcesync.destination.lists.absence_proof import ListMoments, ListVersion
+from resourcesync.destination.lists.absence_proof import ListMoments
 from resourcesync.destination.lists.list_documents import ListDocuments
 from resourcesync.destination.lists.resource_reader import ListSnapshot, ResourceListReader
 from resourcesync.destination.lists.selection import MAX_REFUSED, ResourceSelection
@@ -190,7 +190,7 @@ class SyncSession:
         self._is_retaining = False
         manifests = None if options.dumps == "never" else lambda: self.packages
         self.resource_lists = ResourceListReader(
-            documents, selection, manifests, self._list_documents, self._last_list
+            documents, selection, manifests, self._list_documents, lambda: self.sync_state.list_head
         )
         self.change_lists = ChangeListReader(
             documents=documents,
@@ -200,9 +200,6 @@ class SyncSession:
             packages=manifests,
             archive=found.change_list_archive or found.change_dump_archive or "",
         )
-
-    def _last_list(self) -> ListVersion | None:
-        return self.sync_state.list_head
 
     def _list_documents(self, documents: DocumentFetcher) -> ListDocuments:
         return ListDocuments(

@@ -95,7 +95,8 @@ class Trash(msgspec.Struct, kw_only=True):
         if not (row.path and row.uri):
             self._fail(row, *_NO_PLACE)
         elif size is None:
-            self._is_restored(row)
+            if self.state.copy(row.uri) is None:
+                self._fail(row, *_GONE)
         else:
             length, digests = self.copies.digest(row.path, _algorithms(row)) or (-1, ())
             is_same = length == size and not disagree(parse_digests(row.digests), digests)
@@ -112,7 +113,9 @@ class Trash(msgspec.Struct, kw_only=True):
         algorithms = _algorithms(row)
         staged = copies.stage_trashed(row.place, algorithms)
         if staged is None:
-            if self._is_restored(row):  # by a run that was killed before it dropped the row
+            if self.state.copy(row.uri) is None:
+                self._fail(row, *_GONE)
+            else:  # a run that was killed restored it
                 self._drop([row])
             return
         length, digests = staged.seal()
@@ -132,12 +135,6 @@ class Trash(msgspec.Struct, kw_only=True):
         else:
             self._count(row, length)
             self._drop([row])
-
-    def _is_restored(self, row: TrashRow) -> bool:
-        is_there = self.state.copy(row.uri) is not None
-        if not is_there:
-            self._fail(row, *_GONE)
-        return is_there
 
     def _obstacle(self, row: TrashRow, *, is_same: bool) -> tuple[str, str] | None:
         known, is_there = self.state.copy(row.uri), self.copies.signature(row.path) is not None

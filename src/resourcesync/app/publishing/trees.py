@@ -125,7 +125,7 @@ class _Tree(NamedTuple):
             now,
             anew=anew,
             allow_empty=asked.allow_empty,
-            settle=self._settle,
+            settle=self._end_recording,
         )
         done, dumped, notified = Publication(), None, None
         if not asked.dry_run:
@@ -156,7 +156,7 @@ class _Tree(NamedTuple):
             notified=notified,
         )
 
-    def _settle(self, recording: CatalogueRecording) -> int:
+    def _end_recording(self, recording: CatalogueRecording) -> int:
         updated = self.found.relink(recording)
         self.versions.flush()
         return updated
