@@ -127,7 +127,6 @@ class MemoryDocuments:
         return None if held is None else BytesIO(held[0])
 
     def signature(self, name: str) -> str | None:
-        """Return a text that changes whenever the document is written; ``None`` for none."""
         held = self._documents.get(name)
         return None if held is None else str(held[1])
 

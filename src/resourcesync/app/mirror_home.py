@@ -370,7 +370,6 @@ def resource_names(resource: str, mirror: Path) -> list[str]:
 
 
 def _below(path: Path, root: Path) -> str:
-    """Return the path relative to the root; empty if it is outside."""
     try:
         return (path.parent.resolve() / path.name).relative_to(root).as_posix()
     except (ValueError, OSError, RuntimeError):

@@ -123,7 +123,6 @@ def _check_no_loop(folder: Path, source: str) -> None:
 
 
 def _check_not_nested(folder: Path, *, is_new: bool) -> None:
-    """Refuse a mirror in another one, and to make one around another."""
     place = folder.resolve()
     above = next(filter(mirror_home.is_mirror, place.parents), None)
     if above is not None:

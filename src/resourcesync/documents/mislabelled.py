@@ -34,7 +34,6 @@ def _is_package(item: RawEntry) -> bool:
 
 
 def _is_part(item: RawEntry) -> bool:
-    """True if an entry of a Resource List points to another one, as the entries of an index do."""
     names = (item.metadata or [])[::2]
     values, _ = _values.partition_attributes(item.metadata, _PART)
     told = values.get("capability", "resourcelist").strip(_values.BLANKS).lower() == "resourcelist"

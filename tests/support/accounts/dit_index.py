@@ -130,5 +130,4 @@ def url(uri: str) -> Document:
 
 
 def _now() -> str:
-    """Return the time as the seed's programs write it: whole seconds, and a literal Z."""
     return f"{datetime.now(UTC):%Y-%m-%dT%H:%M:%SZ}"

@@ -113,7 +113,6 @@ class HarvestedRepository:
         return {uri for uri in self.told if uri.startswith(BASE)}
 
     def titles(self) -> dict[str, str]:
-        """Return the titles that are published, by address of the metadata in Dublin Core."""
         return {
             uri: body.decode().partition("<dc:title>")[2].partition("</dc:title>")[0]
             for uri, body in self.files().items()

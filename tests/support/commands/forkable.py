@@ -99,7 +99,6 @@ def serve(path: str) -> bool:
 
 
 def end(code: int) -> None:
-    """End this process without tidying up its copy of everything, which is slow."""
     for stream in (sys.stdout, sys.stderr):
         with suppress(OSError, ValueError):
             stream.flush()

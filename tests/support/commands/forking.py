@@ -63,7 +63,6 @@ class Forked:
             os.kill(self.pid, number)
 
     def wait(self, timeout: float) -> int:
-        """Wait until it has ended, so many seconds at most; return its exit code."""
         self._host.settimeout(timeout)
         try:
             return int(self._told.readline())

@@ -55,7 +55,6 @@ class Started:
         self._process.signal(number)
 
     def wait(self, timeout: float) -> int:
-        """Wait until it has ended, so many seconds at most; return its exit code."""
         self.returncode = self._process.wait(timeout)
         return self.returncode
 

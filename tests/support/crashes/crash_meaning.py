@@ -51,7 +51,6 @@ class Meanings:
         return self._known[key]
 
     def _read(self, data: bytes, log: bytes | None) -> object:
-        """Return what is in a database; the bytes themselves when it is damaged."""
         for end, body in (("", data), (_LOG, log), ("-shm", None)):
             with suppress(FileNotFoundError):
                 os.unlink(self._file + end)
@@ -68,7 +67,6 @@ class Meanings:
 
 
 def _said(database: sqlite3.Connection) -> Iterator[object]:
-    """Yield all that a database says; the size of its log is no part of that."""
     for pragma in _PRAGMAS:
         yield tuple(database.execute(f"PRAGMA {pragma}"))
     schema = tuple(database.execute("SELECT type, name, sql FROM sqlite_schema ORDER BY name"))

@@ -85,7 +85,6 @@ class Pulling:
         self._world.clock.set(self._moment)
 
     def attempt(self, folder: Path, numbers: Numbers) -> bool:
-        """Do it in another folder in the place of the one that was given."""
         self._world.home.folder = folder / self._where
         self._world.home.before = lambda port: port
         with numbered(both(numbers, self._numbers)):

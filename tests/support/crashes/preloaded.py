@@ -102,6 +102,5 @@ class PowerCuts(Preloaded):
     def cut(
         self, scene: str, seed: int, *, most: int, mutant: str = "", twice: bool = False
     ) -> Cut:
-        """Record a run and try states of its disk, until one is bad."""
         operations, states, judged, wrong = self.ask(scene, seed, mutant, most, twice)
         return Cut(operations=operations, states=states, judged=judged, wrong=wrong)

@@ -252,7 +252,6 @@ ROWS: Final[dict[str, tuple[Hostile, ...]]] = {
 
 
 def read(hostile: Hostile) -> tuple[str, int, list[str]]:
-    """Return what comes of a document: the outcome, the entries, and the codes of the refused."""
     refused: list[str] = []
     entries = 0
     stream = CountingStream(hostile.pieces())

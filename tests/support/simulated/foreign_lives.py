@@ -268,7 +268,6 @@ class ForeignLife(Life):
         return hashlib.sha256(file).hexdigest() in listed
 
     def _pull(self) -> MirrorState | None:
-        """Pull; nothing is lost that the Source has had since it was delivered."""
         self.server.is_lying = False
         self.server.by_replica.clear()
         with self.kept.watched(self.source.contents()):

@@ -20,7 +20,6 @@ class Kept:
 
     @contextmanager
     def watched(self, has: Collection[str]) -> Iterator[None]:
-        """Check that what is done loses no copy of what the Source has, and had all the time."""
         before = self._copies()
         try:
             yield

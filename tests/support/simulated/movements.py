@@ -37,7 +37,6 @@ class Life:
         self.moving.move_behind_tls()
 
     def move_away(self) -> None:
-        """The Source goes to another host; until a person says so, nothing is right or lost."""
         self._hosts += 1
         before = self.world.files()
         self.moving.move(f"{self.luck.choice(('http', 'https'))}://moved{self._hosts}.example/")

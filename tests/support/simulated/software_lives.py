@@ -111,7 +111,6 @@ class SoftwareLife(Life):
         return self.moving.pull(self.world, max_delete=_ALL)
 
     def pull_checked(self, *, honest: bool = True) -> None:
-        """Pull; a mirror that says in sync is so, and none lost what the Source has."""
         self.world.clock.advance(seconds=self.luck.choice((0.001, 0.3, 2, 600)))
         before = self.world.home.files_on_disk().keys()
         try:

@@ -107,7 +107,6 @@ def sites() -> tuple[Site, ...]:
 
 
 def of(capability: str, *, index: bool = False) -> list[Published]:
-    """All documents of a capability; a rule that finds none to look at proves nothing."""
     found = [
         published
         for site in sites()

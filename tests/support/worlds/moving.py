@@ -26,7 +26,6 @@ class Moving:
         self._redirects = True
 
     def move(self, home: str) -> None:
-        """From now on the Source is at another host, and nothing is at the old one."""
         self.home, self._redirects = home, False
 
     def route(self, request: FetchRequest, serve: Serve) -> Answer | Exception:

@@ -252,7 +252,6 @@ class Audit:
             self._add_finding(FindingKind.MISSING, row.uri, row.path, _missing_reason(waiting))
 
     def _unavailable_code(self, uri: str) -> str:
-        """Return why the Source does not serve the resource of a copy, if that is accepted."""
         bad = self._failed_checks.get(uri)
         last: fixity.FailedCheck | Pending | None = bad
         was_requested = self._is_served or (bad is not None and not bad.is_local)

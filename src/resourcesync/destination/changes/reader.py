@@ -262,7 +262,6 @@ class ChangeListReader(msgspec.Struct, kw_only=True):
             reading.close_all_but_last()
 
     def _with_own_interval(self, span: intervals.ChangeListSpan) -> intervals.ChangeListSpan:
-        """Return a list with its own interval, where its index does not give its start."""
         if span.from_ is not None:
             return span
         with self._get_list(span.uri) as fetched:
@@ -366,7 +365,6 @@ def _index_record(record: ProcessedDocument, reading: Reading) -> ProcessedDocum
 def _processed_record(
     announced: intervals.ChangeListSpan, reading: Reading
 ) -> ProcessedDocument | None:
-    """Return the record of a list that was processed and is still the same."""
     known = reading.known(announced.uri, announced.from_)
     if known is None or announced.from_ is None:
         return None
@@ -420,7 +418,6 @@ _MAX_ARCHIVED: Final = 50_000
 def _archived_lists(
     documents: DocumentFetcher, archive: "Document"
 ) -> list[intervals.ChangeListSpan]:
-    """Return the Change Lists of an archive, in its order, each once (Archives §5)."""
     spans: dict[str, intervals.ChangeListSpan] = {}
     for span in _read_archive(documents, archive):
         spans.setdefault(span.uri, span)
@@ -451,7 +448,6 @@ def _read_archive(
 def _in_time_order(
     documents: DocumentFetcher, spans: list[intervals.ChangeListSpan]
 ) -> list[intervals.ChangeListSpan]:
-    """Return the lists of an archive in time order, where no intervals are given."""
     if len(spans) < 2 or any(span.from_ is not None for span in spans):  # noqa: PLR2004 - an order
         return spans
     first, last = _first_time(documents, spans[0]), _first_time(documents, spans[-1])
