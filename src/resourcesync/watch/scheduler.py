@@ -290,7 +290,10 @@ class Scheduler:
         for name, schedule in wanted.items():
             row = self._rows.get(name)
             if row is None:
-                row = _begun_row(schedule, past.get(name, MirrorHistory()), now)
+                row = _ScheduleRow(schedule, _began(known := past.get(name, MirrorHistory()), now))
+                if known.pulled is None and known.wait_until > now.wall:  # a killed one waits, too
+                    row.due[JobKind.PULL] = now.steady + known.wait_until - now.wall
+                    row.reason = PullReason.RETRY_AFTER
                 self._plan(row, now)
                 row.running = self._left.pop(name, row.running)
             elif row.schedule != schedule:
@@ -549,14 +552,6 @@ class Scheduler:
         """Return the number of failures in a row."""
         row = self._rows.get(mirror)
         return 0 if row is None else row.failures.get(kind, 0)
-
-
-def _begun_row(schedule: MirrorSchedule, past: MirrorHistory, now: Now) -> _ScheduleRow:
-    row = _ScheduleRow(schedule, _began(past, now))
-    if past.pulled is None and past.wait_until > now.wall:  # a killed pull goes on, but not yet
-        row.due[JobKind.PULL] = now.steady + past.wait_until - now.wall
-        row.reason = PullReason.RETRY_AFTER
-    return row
 
 
 def _began(past: MirrorHistory, now: Now) -> dict[JobKind, float]:
