@@ -47,7 +47,6 @@ def _commit_first() -> Iterator[Patch]:
 
 
 def _together() -> Iterator[Patch]:
-    """Sync groups of two files or folders by one sync of the file system, whatever it is."""
     yield syncing, "SLOW_SECONDS", 0.0
     yield syncing, "PROBED", 1
     yield syncing, "WORTH", 2

@@ -100,7 +100,6 @@ class ShelfStore:
         }
 
     def spoil(self, key: str, body: bytes, *, openly: bool = True) -> None:
-        """Replace bytes behind the mirror's back; not ``openly``: as rot does, in its version."""
         there = self.stat(key)
         version = secrets.token_hex(8) if openly or there is None else there.version
         with self._rows() as rows:
