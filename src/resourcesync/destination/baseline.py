@@ -391,7 +391,8 @@ class Baseline:
     def _copies(self) -> Iterator[Copy]:
         options, copies = self._pull.options, self._pull.state.copies()
         if options.mode != "baseline":
-            return copies
+            recovered = self._pull.recovered
+            return (recovered.get(each.uri, each) for each in copies) if recovered else copies
         return inspected_copies(self._pull.dependencies, copies, dry_run=options.dry_run)
 
     def _fetches(

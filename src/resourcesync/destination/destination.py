@@ -213,8 +213,7 @@ class Destination:
     def _take_steps(
         self, pull: SyncSession, probe: known_lists.CapabilityListProbe
     ) -> SyncOutcome | Next:
-        if not pull.options.dry_run:
-            recover_suspects(self._dependencies)
+        pull.recovered = recover_suspects(self._dependencies, dry_run=pull.options.dry_run)
         step: SyncOutcome | Next = self._first_step(pull, probe)
         while isinstance(step, Next) and step is not Next.RELOCATE:
             step = self._take(step, pull, probe)

@@ -33,7 +33,6 @@ from resourcesync.destination.pull_session import Next, SyncOutcome, SyncSession
 from resourcesync.destination.reports import Mode
 from resourcesync.destination.runs import RecordedPlan, delete_pending, fetch_planned
 from resourcesync.destination.sync_state import cursor_note, encode_notes, undone_tasks
-from resourcesync.destination.transfers.verification import inspected_copy
 from resourcesync.errors import DocumentError, SourceError
 from resourcesync.mirror_state.rows import Copy, Fixity, Pending, PendingTask, StateTransaction
 from resourcesync.model.timestamps import format_w3c, from_microseconds
@@ -261,11 +260,7 @@ class Incremental:
                 yield row.uri, None, planner.decide(self._copy(row.uri), row, None, self._policy)
 
     def _copy(self, uri: str) -> Copy | None:
-        pull, copy = self._pull, self._pull.state.copy(uri)
-        if copy is None or not (copy.is_suspect and pull.options.dry_run):
-            return copy  # else it was looked at when the pull began
-        with pull.dependencies.copies.inspect() as look:
-            return inspected_copy(copy, look)
+        return self._pull.recovered.get(uri) or self._pull.state.copy(uri)
 
     def _decide_task(self, task: Pending) -> planner.Decision | None:
         if self._is_void(task):

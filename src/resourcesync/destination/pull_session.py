@@ -1,7 +1,7 @@
 """Session of one pull: the state that baseline and incremental synchronization share."""
 
 import logging
-from collections.abc import Callable, Generator, Iterator
+from collections.abc import Callable, Generator, Iterator, Mapping
 from contextlib import contextmanager
 from enum import Enum
 from functools import cached_property
@@ -30,7 +30,7 @@ from resourcesync.discovery.sets import SourceLists
 from resourcesync.discovery.uris import origin
 from resourcesync.errors import quoted
 from resourcesync.mirror_state.database import SqliteMirrorState
-from resourcesync.mirror_state.rows import Pending, ProcessedDocument, StateTransaction
+from resourcesync.mirror_state.rows import Copy, Pending, ProcessedDocument, StateTransaction
 from resourcesync.model.timestamps import format_w3c, from_microseconds, to_microseconds
 from resourcesync.model.vocabulary import Capability
 from resourcesync.ports import CancelToken
@@ -188,6 +188,7 @@ class SyncSession:
         chosen = options.accept_missing
         self.accepts_missing = found.is_sitemap if chosen is None else chosen
         self._is_retaining = False
+        self.recovered: Mapping[str, Copy] = {}  # by a dry run: suspect no more
         manifests = None if options.dumps == "never" else lambda: self.packages
         self.resource_lists = ResourceListReader(
             documents, selection, manifests, self._list_documents, lambda: self.sync_state.list_head

@@ -5,7 +5,6 @@ arrived as the server has them, not that they are what the Source listed.
 """
 
 import hashlib
-from collections import deque
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing
 from itertools import islice
@@ -176,11 +175,12 @@ def read_installed(copy: Copy, look: CopyInspector) -> Copy | None:
     return copy if signature == copy.signature else copy._replace(signature=signature)
 
 
-def recover_suspects(equipment: Dependencies) -> None:
-    """Record which suspect copies are as installed again: somebody put their bytes back."""
+def recover_suspects(equipment: Dependencies, *, dry_run: bool) -> Mapping[str, Copy]:
+    """Record which suspect copies are as installed again; return those of a dry run instead."""
     state = equipment.state
-    suspects = (state.copy(task.uri) for task in state.suspect_tasks())
-    deque(inspected_copies(equipment, filter(None, suspects), dry_run=False), maxlen=0)
+    suspects = filter(None, (state.copy(task.uri) for task in state.suspect_tasks()))
+    found = inspected_copies(equipment, suspects, dry_run=dry_run)
+    return {copy.uri: copy for copy in found if dry_run and not copy.is_suspect}
 
 
 def inspected_copies(
