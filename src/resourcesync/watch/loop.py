@@ -115,7 +115,6 @@ class WatchLoop:
             _logger.warning("the clock was set by %+.0f seconds", ahead - self._ahead)
             self._rota.recompute(now)
         self._ahead = ahead
-        self._receive(0.0)
         for job in self._rota.begin(now, *self._free_places()):
             self._start(job)
         work, hand_overs = self._free_places()
