@@ -225,7 +225,7 @@ def mistakes_2(at: Scene) -> None:
     at.refuse("changes museum --ack", "changes museum --restart", "changes museum --csv --paths0")
     at.refuse("changes museum --consumer rag --since 3", "changes museum --since 'some day'")
     at.refuse("changes museum --since 3", "changes museum --since 2026")
-    at.refuse("changes museum --consumer rag --ack -q", "changes museum --csv --json")
+    at.refuse("changes museum --consumer c --ack -q", "changes museum --consumer c --ack --paths0")
     at.refuse("changes museum --consumer ../rag", "repair museum --from-audit nobody")
     at.requests()
     at.files("here")

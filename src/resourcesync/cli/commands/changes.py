@@ -69,9 +69,10 @@ def command(output: OutputOptions, mirror: MirrorArgument, **values: Any) -> Job
         raise click.UsageError("--ack and --restart are for --consumer NAME")
     if consumer is not None and values["since"] is not None:
         raise click.UsageError("--consumer and --since exclude each other: a consumer has a cursor")
-    if ack and output.quiet:
-        raise click.UsageError("--ack acknowledges lines that --quiet does not show")
     form = "".join(forms)
+    partial = "quiet" if output.quiet else form.replace("_", "-").replace("csv", "")
+    if ack and partial:
+        raise click.UsageError(f"--ack acknowledges lines that --{partial} does not show")
     return Job(
         work=lambda screen: _changes(mirror_folder, values, change_writer(form, screen), screen),
         render=_render_change,
