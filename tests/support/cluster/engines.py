@@ -82,7 +82,6 @@ def spark_missing() -> str:
 
 
 def prepare_spark(patch: pytest.MonkeyPatch, **more: str) -> None:
-    """Set Spark up on this machine's Java; skip when there is none of them."""
     if reason := spark_missing():
         pytest.skip(reason)
     # What lives for seconds is not worth the second compiler's work: half of all it costs.

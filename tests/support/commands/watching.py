@@ -42,7 +42,6 @@ class AdminPages:
         return found
 
     def next_pull(self) -> dict[str, Any]:
-        """Return what it says of the next pull; nothing, if there is none right at the start."""
         with suppress(OSError):
             return dict(next(iter(self.report()["next"]), {}))
         return {}
