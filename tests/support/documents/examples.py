@@ -130,7 +130,6 @@ class Example:
 
 
 def folders(version: str) -> list[Path]:
-    """Return the folders with examples of a version: ours, and the specification's."""
     found = [OURS / version, SPECIFICATION / FOLDERS[version]]
     return [folder for folder in found if folder.is_dir()]
 

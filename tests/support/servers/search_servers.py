@@ -75,7 +75,6 @@ class NotHereError(Exception):
 
 
 def fetch(distribution: Distribution) -> Path:
-    """Return the folder of a distribution; it is fetched the first time."""
     if distribution.home.is_dir():
         return distribution.home
     maven = shutil.which("mvn")

@@ -282,7 +282,6 @@ class ForeignLife(Life):
         return report.state
 
     def live(self) -> None:
-        """Live to the end; then the Source writes its lists whole, and the mirror is in step."""
         steps = (
             *[self.do_usual] * 4,
             self.do_begin_again,

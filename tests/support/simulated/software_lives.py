@@ -129,7 +129,6 @@ class SoftwareLife(Life):
             assert not wrong, f"called in sync, and it is not: {wrong}"
 
     def live(self) -> None:
-        """Live to the end; then nothing more happens, and the mirror is in step."""
         steps: tuple[Callable[[], None], ...] = (
             *[self.do_change] * 5,
             self.do_change_again_at_once,

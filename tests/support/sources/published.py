@@ -54,7 +54,6 @@ class Published:
         return [Entry(element) for element in self.root.findall(tag)]
 
     def link(self, rel: str) -> str | None:
-        """Where the root's one link of this relation leads; ``None`` when it has none."""
         found = [
             element.get("href")
             for element in self.root.findall(f"{TERMS}ln")
