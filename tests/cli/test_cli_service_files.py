@@ -61,7 +61,7 @@ def cron_jobs(said: Said) -> list[tuple[str, list[str]]]:
 
 
 def test_each_unit_may_write_its_folders_and_no_other(said: Said, tmp_path: Path) -> None:
-    put(TABLES + SOURCES)
+    put(f'{TABLES}{SOURCES}[watch]\ngrace = "5m"\n')
     (tmp_path / "pages").mkdir()
     name = re.compile(r"^# /etc/systemd/system/([\w@.-]+)", re.MULTILINE)
     _, *parts = name.split(printed(said, "systemd"))
@@ -86,6 +86,7 @@ def test_each_unit_may_write_its_folders_and_no_other(said: Said, tmp_path: Path
     assert "LoadCredential=a-token:" in units["resourcesync-publish@.service"]
     secrets = "B_SECRET=…\nEnvironmentFile=/etc/resourcesync/secrets.env\n"
     assert secrets in units["resourcesync-watch.service"]
+    assert "\nTimeoutStopSec=340\n" in units["resourcesync-watch.service"]
     for unit, text in units.items():
         (tmp_path / unit).write_text(f"#{text}")
     if shutil.which("systemd-analyze"):

@@ -153,7 +153,7 @@ def alerted(alert: str, factor: float) -> float:
 
 
 def words(seconds: float) -> str:
-    return f"{ceil(seconds / MINUTE)} min" if seconds < 2 * HOUR else f"{ceil(seconds / HOUR)} h"
+    return f"{ceil(seconds / MINUTE)} min" if seconds < 3 * HOUR else f"{ceil(seconds / HOUR)} h"
 
 
 def is_sent(met: list[Met], after: float) -> str:

@@ -8,14 +8,17 @@ import shlex
 import shutil
 import sys
 from collections.abc import Iterable, Iterator
+from math import ceil
 from pathlib import Path
 from typing import Final
 
-from resourcesync.app.configured_mirrors import MirrorConfiguration
+from resourcesync.app.configured_mirrors import MirrorConfiguration, values_of
 from resourcesync.app.configured_sources import ConfiguredSource, ConfiguredSources
 from resourcesync.errors import ConfigurationError
 from resourcesync.settings import environment
 from resourcesync.settings.config_file import ConfigFile
+from resourcesync.settings.mirror import ServiceSettings
+from resourcesync.settings.schema import make
 from resourcesync.watch.scheduler import Cron
 
 _UNIT_NAME: Final = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,99}")
@@ -72,6 +75,7 @@ def _systemd(file: ConfigFile, mirrors: MirrorConfiguration, sources: Configured
     }
     if followed:
         units["follow@"] = units["publish@"]
+    grace = make(ServiceSettings, values_of(mirrors.service)).grace
     return "\n".join(
         shared_text(f"resourcesync-{kind}.service").format(
             user=environment.user_name(),
@@ -80,6 +84,7 @@ def _systemd(file: ConfigFile, mirrors: MirrorConfiguration, sources: Configured
             units=" ".join(f"resourcesync-publish@{name}.timer" for name in sources.names),
             followed=" ".join(f"resourcesync-follow@{name}" for name in followed),
             lines="\n".join(_unit_lines(folders, mirrors, file)),
+            stop=ceil(grace) + 40,
         )
         for kind, folders in units.items()
         if folders
@@ -102,7 +107,6 @@ def _unit_lines(
 
 
 def _cron(file: ConfigFile, mirrors: MirrorConfiguration, sources: ConfiguredSources) -> str:
-
     def command(name: str, *words: str) -> str:
         path = _printable(file.path.absolute())
         line = shlex.join((*_command(), name, "--config", path, *words, "-q"))
@@ -110,8 +114,8 @@ def _cron(file: ConfigFile, mirrors: MirrorConfiguration, sources: ConfiguredSou
 
     lines = [
         "# crontab -e: no output unless something is wrong; a run ends if the last one is active.",
-        "# `every` of a mirror is only for `resourcesync watch`: change the times here. Its `cron`",
-        "# is in UTC or the zone that it names, a crontab in local time.",
+        "# `every`, `audit_every` and `on_change` of a mirror are only for `resourcesync watch`.",
+        "# Its `cron` is in UTC or the zone that it names, a crontab in local time.",
     ]
     lines += (f"# Write the secret above: {name}=…" for name in _secrets(file, "env"))
     jobs = _pulls(mirrors)
