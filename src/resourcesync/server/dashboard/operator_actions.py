@@ -122,5 +122,5 @@ def operator_form(summary: MirrorSummary) -> Markup:
         method="post",
         action="act",
     )
-    note = "A paused mirror is not pulled and not audited, also after a restart."
+    note = "The service neither pulls nor audits a paused mirror; commands do."
     return card(form, tag("p", note, class_="muted"), title="Operate")
