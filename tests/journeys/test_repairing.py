@@ -52,7 +52,7 @@ def test_what_is_missing_or_altered_is_fetched_again_and_nothing_else(
     assert world.audit().accuracy == 1.0
     assert quarantine(world) == {
         "0002.html": "my own words",
-        "0002.html.note": "was at: objects/0002.html\nbecause: not what resourcesync put there\n",
+        "0002.html.note": "was at: objects/0002.html\nbecause: not known to be from the Source\n",
     }
 
 

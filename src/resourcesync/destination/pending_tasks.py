@@ -249,5 +249,5 @@ def refused_item(refused: RefusedRow) -> dict[str, object]:
 def quarantine_warning(path: str, place: str) -> dict[str, object]:
     """Return the fields of the warning that a file was moved to quarantine."""
     where = f".resourcesync/quarantine/{place}"
-    message = f"{path} had content that is not from the Source: it was moved to {where}"
+    message = f"{path} is not known to be from the Source: it was moved to {where}"
     return {"code": "set-aside", "message": message}

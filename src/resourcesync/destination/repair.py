@@ -50,10 +50,11 @@ class Repair:
         extra: set[str] = set()
         is_all_read = True
         for finding in findings:
-            is_all_read &= was_in_sync is None or finding.kind is not FindingKind.FAILED
             uri = self._pull.selection.addresses.mirror_uri(finding.uri)
             copy = self._pull.state.copy(uri)
-            is_unreadable = finding.kind is FindingKind.FAILED and copy and copy.is_damaged
+            is_failed = finding.kind is FindingKind.FAILED
+            is_unreadable = is_failed and copy is not None and copy.is_damaged
+            is_all_read &= was_in_sync is None or not is_failed or is_unreadable
             if finding.kind in _FETCHED_KINDS or is_unreadable:
                 wanted.add(uri)
             elif finding.kind is FindingKind.EXTRA and self._deleting:

@@ -87,7 +87,7 @@ def test_what_is_planted_at_the_target_is_set_aside_and_its_goal_is_untouched(
     held = {"file": b"somebody's own", "link": str(canary).encode(), "hard link": b"precious"}
     assert quarantine(mirror) == [held[kind]]
     (note,) = (mirror.root / ".resourcesync/quarantine").glob("*.note")
-    assert note.read_text() == "was at: x\nbecause: not what resourcesync put there\n"
+    assert note.read_text() == "was at: x\nbecause: not known to be from the Source\n"
 
 
 def test_a_link_planted_as_a_folder_stops_the_copy_and_nothing_leaves_the_mirror(

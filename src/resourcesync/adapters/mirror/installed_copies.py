@@ -42,7 +42,7 @@ def move_to_quarantine(folder: int, leaf: str, path: str, quarantine: int) -> st
     place = f"{os.urandom(8).hex()}-{leaf[:_LEAF]}"
     note = own_files.open_file(f"{place}{NOTE}", quarantine, own_files.NEW)
     with os.fdopen(note, "w", encoding="utf-8") as stream:
-        stream.write(f"{_ORIGINAL_PATH}{path}\nbecause: not what resourcesync put there\n")
+        stream.write(f"{_ORIGINAL_PATH}{path}\nbecause: not known to be from the Source\n")
     os.rename(leaf, place, src_dir_fd=folder, dst_dir_fd=quarantine)
     own_files.sync_folder(quarantine)
     return place
