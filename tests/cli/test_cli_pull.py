@@ -149,7 +149,7 @@ def test_what_becomes_of_pages_is_said_once_and_remembered(
     assert Path("m/b.html").exists(), "what is given again takes its place"
 
 
-def test_what_a_table_no_longer_says_is_not_remembered(pages: TinySource) -> None:
+def test_what_a_table_no_longer_says_is_not_remembered(pages: TinySource, capsys: Said) -> None:
     table = f'[mirror.m]\nsource = "{pages.url}"\ndest = "m"\n'
     Path("resourcesync.toml").write_text(f'{table}delete = "absent"\naccept_missing = false\n')
     assert run(["pull", "m", "-q"]) == 0
@@ -158,6 +158,9 @@ def test_what_a_table_no_longer_says_is_not_remembered(pages: TinySource) -> Non
 
     assert run(["pull", "m"]) == 0
     assert Path("m/c.html").exists()
+    assert "not kept" not in capsys.readouterr().out
+    assert run(["pull", "m", "--accept-missing"]) == 0
+    assert "not kept: write them into the file" in capsys.readouterr().out
 
 
 ROOM = 1_000_000

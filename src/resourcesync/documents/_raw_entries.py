@@ -223,10 +223,7 @@ def text_element(namespace: str, local: str, text: str) -> str:
 
 
 class ForeignFragment:
-    """One element, written as its parts arrive.
-
-    ``is_over``: it is longer than its budget, and dropped.
-    """
+    """One element, written as its parts arrive; ``is_over``: longer than its budget, dropped."""
 
     def __init__(self, budget: int) -> None:
         self.is_over = budget <= 0

@@ -20,10 +20,7 @@ _CHUNK: Final = 1 << 18
 
 
 class EntryEdit(NamedTuple):
-    """An edit of one entry.
-
-    ``row`` is as `writer.rows` returns it; empty to remove the entry.
-    """
+    """An edit of one entry; ``row`` is as `writer.rows` returns it, empty to remove the entry."""
 
     uri: str
     row: bytes

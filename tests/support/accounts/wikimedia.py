@@ -43,7 +43,6 @@ def omissions(told: Iterable[ChangeBatch]) -> list[tuple[str, str]]:
 
 
 def options(address: str, /, **values: str) -> AccountOptions:
-    """Return what an account is opened with: the real network, and the real clock."""
     clock = SystemClock()
     return AccountOptions(
         address=address,

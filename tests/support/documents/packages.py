@@ -42,7 +42,6 @@ def change(kind: ChangeKind, uri: str, data: bytes, path: str) -> Change:
 
 
 def listed(path: str, data: bytes | None = None, *, loc: str = "", more: str = "") -> str:
-    """An entry of a manifest as text; with ``data`` its length and hash are right."""
     proof = "" if data is None else facts(data)
     where = f' path="{path}"' if path else ""
     return f"<url><loc>{loc or 'http://h' + path}</loc><rs:md{where}{proof}{more}/></url>"

@@ -109,7 +109,6 @@ def _is_only_in_doubt(report: RunReport) -> bool:
 
 
 def live_regretting(folder: Path, seed: int) -> None:
-    """Live the life of a seed, in an empty folder that is made."""
     luck = random.Random(seed)
     style = style_of(luck)
     if style is not None:

@@ -43,7 +43,6 @@ class Race:
 
 
 def race(folder: Path, *, operations: int, seed: int) -> Race:
-    """Do so many operations in ``folder / "mirror"`` while another process swaps its folders."""
     luck, result = random.Random(seed), Race()
     mirror, shadow, outside = folder / "mirror", folder / "shadow", folder / "outside"
     for name in FOLDERS:

@@ -17,9 +17,10 @@ from resourcesync.app.configured_pulls import PulledMirror, Puller, PullTarget, 
 from resourcesync.cli import options
 from resourcesync.cli.options import SectionedCommand, given_options, option
 from resourcesync.cli.output import CommandOutcome, Job, OutputOptions, Screen, TextLine, problem_of
+from resourcesync.destination.options import PullOptions, StoredOptions
 from resourcesync.errors import quoted
 from resourcesync.ports import Reporter
-from resourcesync.settings.schema import fields_of
+from resourcesync.settings.schema import fields_of, make
 
 if TYPE_CHECKING:
     from resourcesync.cli.batch import BatchResult
@@ -229,7 +230,7 @@ class _PullView:
             from resourcesync.cli.batch import combine_outcomes  # noqa: PLC0415 - most pull one
 
             only = combine_outcomes(ended, "set")
-        return _with_moved_line(only, target)
+        return _with_file_lines(only, target)
 
     def _conclude(self, pulled: PulledMirror, target: PullTarget) -> CommandOutcome:
         from resourcesync.cli.render.pull import conclude  # noqa: PLC0415 - help stays quick
@@ -272,10 +273,16 @@ def _repeated(pulled: PulledMirror, target: PullTarget) -> str:
     return " ".join(again)
 
 
-def _with_moved_line(ended: CommandOutcome, target: PullTarget) -> CommandOutcome:
-    moved = target.options.moved
-    if target.mirror is None or not moved or target.dry_run:
+def _with_file_lines(ended: CommandOutcome, target: PullTarget) -> CommandOutcome:
+    mirror, chosen = target.mirror, target.options
+    if mirror is None or target.dry_run:
         return ended
-    line = target.mirror.moved_line(moved)
-    told = (TextLine(f"  next   change the file: {line}"),) if line else ()
-    return ended._replace(closing=(*ended.closing, *told))
+    from resourcesync.destination.scope_and_filters import Filters  # noqa: PLC0415 - help stays quick
+
+    remembered = (*StoredOptions.__struct_fields__, *Filters.__struct_fields__)
+    line = mirror.moved_line(chosen.moved) if chosen.moved else ""
+    told = [f"  next   change the file: {line}"] if line else []
+    kept = make(PullOptions, configured_mirrors.values_of(mirror.settings))
+    if any(getattr(chosen, name) != getattr(kept, name) for name in remembered):
+        told.append(f"{' ' * 10}The options of this run are not kept: write them into the file.")
+    return ended._replace(closing=(*ended.closing, *map(TextLine, told)))

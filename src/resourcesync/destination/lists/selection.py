@@ -131,10 +131,7 @@ class Refusals:
 
 
 class ResourceSelection:
-    """Selection of a Source's entries, and their paths.
-
-    ``has_entries``: an entry so far has links to store.
-    """
+    """Selection and paths of a Source's entries; ``has_entries``: one has links to store."""
 
     def __init__(
         self,
