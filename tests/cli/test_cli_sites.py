@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
@@ -107,7 +108,7 @@ def test_a_folder_that_lacks_the_description_which_is_to_be_in_it_is_not_valid(h
 
 @pytest.mark.founding("0.9 §9.2", "A Source divides its resources into sets", "`-o site=FOLDER`")
 def test_one_folder_has_two_sets_and_neither_lists_what_is_of_the_other(
-    here: Path, port: int
+    here: Path, port: int, said: Said
 ) -> None:
     site, address = here / "www", f"http://127.0.0.1:{port}"
     put(site / "a.pdf", "file")
@@ -115,8 +116,11 @@ def test_one_folder_has_two_sets_and_neither_lists_what_is_of_the_other(
     shared = ["publish", "www", "--url", f"{address}/", "-o", "site=www"]
     files = [*shared, "--exclude", "*.xml", "--out", "www/files", "--state", "state/files"]
     records = [*shared, "--include", "*.xml", "--out", "www/records", "--state", "state/records"]
+    records.append("--sitemap")
     assert run(files) == run(records) == run([*files, "--rebase"]) == run(records) == 0
     assert described(site) == [f"{address}/files", f"{address}/records"]
+    told = re.findall(f"Sitemap: {address}/(.*)", said.readouterr().out)
+    assert [(site / name).is_file() for name in told] == [True, True]
 
     with served(site, port):
         assert run(["validate", "--live", address, "--fail-on", "warning"]) == 0

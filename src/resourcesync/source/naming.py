@@ -69,9 +69,9 @@ _SITEMAPS: Final = re.compile(r"resourcesync-sitemap(?:-\d{4,})?\.xml")
 class SourceNaming(msgspec.Struct, frozen=True, kw_only=True):
     """Public addresses of what is published.
 
-    Below ``base_uri`` are the resources, the Source Description (§6.3.2) and the plain sitemap;
-    below ``documents_uri`` all other documents, by default in ``resourcesync/``. With a
-    ``site_uri`` the Source Description is below that, and other sets share it.
+    Below ``base_uri`` are the resources and the Source Description (§6.3.2); with a ``site_uri`` it
+    is below that, and other sets share it. Below ``documents_uri`` are all other documents, by
+    default in ``resourcesync/``; the plain sitemap is beside that folder.
     """
 
     base_uri: str
@@ -103,7 +103,7 @@ class SourceNaming(msgspec.Struct, frozen=True, kw_only=True):
         if name == DESCRIPTION:
             return (self.site_uri or self.base_uri) + name
         if is_sitemap(name):
-            return self.base_uri + name
+            return self.documents_uri.removesuffix(FOLDER) + name
         return self.documents_uri + name.removeprefix(FOLDER)
 
 

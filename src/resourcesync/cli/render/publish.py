@@ -207,7 +207,6 @@ def _version_lines(done: "PublicationResult") -> list[TextLine]:
 
 def _next_steps(done: "PublicationResult", *, has_files: bool, mirror: str) -> Iterator[TextLine]:
     url, settings = done.settings.url, done.settings
-    base = url if url.endswith("/") else f"{url}/"
     step = "as usual" if has_files else f"the files in {_document_folder(done)}"
     first = "" if mirror or "://" in settings.out else f"upload {step}, then "
     allowed = "".join(f" --allow-origin {origin}" for origin in done.foreign_origins)
@@ -215,14 +214,14 @@ def _next_steps(done: "PublicationResult", *, has_files: bool, mirror: str) -> I
         tree, proxy, option = mirror, "", ""
         if settings.site:
             tree = os.path.relpath(done.root / settings.site)
-        elif path := urlsplit(base).path.rstrip("/"):
+        elif path := urlsplit(url).path.rstrip("/"):
             proxy, option = f", behind a proxy for {path}/", f" --url {url}"
         serving = f"serve its copies and documents{proxy}:  resourcesync serve {shlex.quote(tree)}"
         yield TextLine(f"{serving}{option}", "Next")
     yield TextLine(f"{first}check:  resourcesync pull {url} ./copy{allowed} --dry-run", "Next")
-    if settings.sitemap_name and not settings.robots:
+    if settings.sitemap_uri and not settings.robots:
         yield TextLine(f"{_INDENT}for search engines, add to robots.txt:")
-        yield TextLine(f"{_INDENT}Sitemap: {base}{settings.sitemap_name}")
+        yield TextLine(f"{_INDENT}Sitemap: {settings.sitemap_uri}")
 
 
 def report_notified(result: "Notified", screen: Screen) -> None:
