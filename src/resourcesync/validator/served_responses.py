@@ -69,7 +69,8 @@ def judge_resource(
     for name, digest in listed.hashes.items():
         if response.hashes.get(name, digest) != digest:
             yield at_listed("HT02", f"the {name} of {listed.uri} is not the list's", listed)
-    if listed.lastmod is not None and "last-modified" in response.headers:
+    is_equal = listed.hashes.items() & response.hashes.items()
+    if listed.lastmod is not None and "last-modified" in response.headers and not is_equal:
         applied.add("HT04")
         yield from _judge_modified(listed, listed.lastmod, modified_at(response.headers))
 
