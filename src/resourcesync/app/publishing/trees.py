@@ -344,7 +344,8 @@ def merge_settings(
     root: Path, known: PublicationSettings, chosen: Mapping[str, object]
 ) -> PublicationSettings:
     """Return the settings in force."""
-    settings = structs.replace(known, **chosen)
+    without = {"patches": False} if chosen.get("versions") is False else {}  # they lead to versions
+    settings = structs.replace(known, **{**without, **chosen})
     if settings.out != known.out and known.url:
         earlier = tuple(sorted({*known.earlier, known.out} - {settings.out}))
         settings = structs.replace(settings, earlier=earlier)
