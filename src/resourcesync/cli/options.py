@@ -362,7 +362,7 @@ def output_options(function: Callable[..., Job]) -> Callable[..., Job]:
         help="Show nothing on success; on failure show the errors and what to do, on stderr."
         " Twice: show nothing.",
     )
-    @output_option("-v", "--verbose", count=True, help="Show a line per resource.")
+    @output_option("-v", "--verbose", count=True, help="Show each resource copied or checked.")
     @output_option(
         "--progress",
         type=click.Choice(["auto", "bar", "plain", "off"]),

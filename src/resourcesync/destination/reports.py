@@ -249,7 +249,7 @@ class EvidenceCounts(msgspec.Struct, frozen=True, kw_only=True):
     """Counts of the copies that are as listed, by the evidence for that.
 
     Attributes:
-        by_hash: By a listed hash.
+        by_hash: By a hash listed when they were fetched.
         by_request: By an answer to a request of this run.
         by_date: Only since their date, or a Change List, tells of no change.
         unconfirmed: Of those without a listed hash, those of which the Source said "not modified"

@@ -46,6 +46,5 @@ def begun(piece: Piece) -> list[int]:
 
 
 def pieces(folder: Path, count: int, **special: str) -> list[Piece]:
-    """Return units that do well, but for those that are named with what they do."""
     names = [f"n{number}" for number in range(count)]
     return [Piece(name, str(folder), special.get(name, "well")) for name in names]

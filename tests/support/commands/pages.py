@@ -36,7 +36,6 @@ class TypedPage:
         return {**environment(self.folder), **self.secrets}
 
     def type(self, block: str) -> Ran:
-        """Run a block in a shell; the first command that fails ends it."""
         path = f"{folder_of(script('resourcesync'))}:{self.environment['PATH']}"
         ran = subprocess.run(
             ["sh", "-ec", block],

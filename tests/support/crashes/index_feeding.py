@@ -62,7 +62,6 @@ class SqliteVectors:
 
 
 def loop(mirror: Mirror, path: Path) -> None:
-    """Store the bytes of each resource, in the plainest way."""
     db = connect(path)
     db.execute("CREATE TABLE IF NOT EXISTS stored (uri TEXT PRIMARY KEY, content BLOB)")
     for change in mirror.changes("loop"):

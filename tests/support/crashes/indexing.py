@@ -145,7 +145,6 @@ def index_and_kill(folder: Path, *, changes: int, kills: int, seed: int) -> Mapp
 
 
 def read_search(path: Path) -> dict[str, bytes]:
-    """Return the texts of the search index by URI, and see that it has nothing else."""
     with sqlite3.connect(path) as db:
         rows = db.execute("SELECT uri, hash, text FROM page JOIN words ON id = words.rowid")
         texts = {uri: (hash_, text.encode()) for uri, hash_, text in rows}

@@ -11,7 +11,6 @@ Event = tuple[float, str, Mapping[str, Any]]
 
 
 def lived(scenario: Scenario) -> tuple[list[Event], Measurement]:
-    """Simulate the first destination of a scenario; return what happened, and the figures."""
     events: list[Event] = []
     measured = simulate(
         scenario, scenario.destinations[0], lambda at, name, more: events.append((at, name, more))

@@ -8,7 +8,6 @@ from contextlib import contextmanager
 
 @contextmanager
 def memory_use() -> Iterator[Callable[[], int]]:
-    """Yield a function that returns how many bytes are in use since the block began."""
     gc.collect()
     tracemalloc.start()
 

@@ -68,7 +68,6 @@ class DatedServer(PublishedSource):
 
 
 def pages_asked(world: World[DatedServer]) -> list[tuple[str, int]]:
-    """Pull; return the pages that were requested, and the status of each answer."""
     world.source.statuses.clear()
     world.pull()
     return sorted(world.source.statuses)
