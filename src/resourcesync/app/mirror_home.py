@@ -293,7 +293,7 @@ def lost_mirror_error(
     return errors.StorageError(
         f"{place} was a mirror, and is none now",
         evidence=(("kept", "nothing was fetched"),),
-        hint=f"mount its disk; {moved}to fetch everything again: resourcesync pull "
+        hint=f"mount its disk; {moved}to begin anew: resourcesync pull "
         f"{errors.quoted(source, 'URL')} {errors.quoted(place, 'DIR')}{chosen}",
     )
 
