@@ -57,7 +57,7 @@ def test_a_damaged_copy_of_what_the_source_takes_away_is_set_aside_and_waits_for
     assert quarantined(damaged) == [b"Content of 2"]
     assert damaged.audit().in_sync
     (warning,) = (each for each in (*told, *damaged.told("warning")) if each["code"] == "set-aside")
-    assert str(warning["message"]).startswith(f"{NAME} had content")
+    assert str(warning["message"]).startswith(f"{NAME} is not known")
 
 
 @pytest.mark.parametrize("edited", ["Content of 2", "content of 2"])
