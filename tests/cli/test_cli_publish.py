@@ -93,6 +93,24 @@ def test_the_catalogue_may_be_outside_a_folder_that_is_emptied(tree: Path, said:
     assert run(["publish", "public"]) == 2, "there is no catalogue in the folder"
 
 
+@pytest.mark.parametrize("target", ["public", "catalogue:c.db"])
+def test_a_dry_run_foresees_what_the_run_lists(target: str, tree: Path, capsys: Said) -> None:
+    shown, into = ("first", "resources", "created", "updated", "deleted"), ["--out", "lists"]
+    steps = [["--url", URL, *into], [], ["--initialise"], ["--url", "https://n.example", *into]]
+    for number, options in enumerate(steps):
+        (tree / f"{number}.txt").write_text("x")
+        (tree / f"{number - 1}.txt").unlink(missing_ok=True)
+        Catalogue("c.db").fill([Resource(uri=f"{URL}/{at}") for at in (number, "x")])
+        found = []
+        for dry in (["-n"], []):
+            capsys.readouterr()
+            assert run(["publish", target, "--json", *options, *dry]) == 0
+            end = rows(capsys)[-1]
+            found.append([end[name] for name in shown])
+        assert found[0] == found[1]
+        assert (end["first"], end["deleted"]) == (number == 0, number == 1)
+
+
 def test_all_that_a_new_address_rewrites_is_reported_with_dumps_too(tree: Path, said: Said) -> None:
     run(["publish", "public", "--url", URL])
     said.readouterr()

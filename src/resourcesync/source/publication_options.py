@@ -116,10 +116,9 @@ class PublicationResult(msgspec.Struct, frozen=True, kw_only=True):
     def report(self) -> Published:
         """Return the result for programs and their users."""
         scan, made = self.scan, self.publication
-        changes = scan if self.dry_run else made
         # The first publication lists no change, but each resource is new to its readers.
         resources = scan.files - scan.unlisted
-        new = resources if made.first else changes.created
+        new = resources if made.first else made.created
         return Published(
             url=self.settings.url,
             first=made.first,
@@ -128,8 +127,8 @@ class PublicationResult(msgspec.Struct, frozen=True, kw_only=True):
             bytes=scan.bytes,
             hashed=scan.hashed,
             created=new,
-            updated=changes.updated,
-            deleted=changes.deleted,
+            updated=made.updated,
+            deleted=made.deleted,
             touched=scan.touched,
             read=self.read,
             changing=scan.changing,

@@ -34,13 +34,17 @@ _MOST_FORGETS: Final = 50
 
 
 class Publication(msgspec.Struct, frozen=True, kw_only=True):
-    """Result of a publication: the documents in their order, and the changes now listed first."""
+    """Result of a publication: the documents in their order, and the changes now listed first.
+
+    ``is_anew``: the lists begin again, with no changes.
+    """
 
     written: tuple[WrittenDocument, ...] = ()
     created: int = 0
     updated: int = 0
     deleted: int = 0
     first: bool = False  # nothing had been published from this catalogue before
+    is_anew: bool = False
 
     def after(self, earlier: "Publication") -> "Publication":
         """Return the result of this publication and an earlier one together."""
@@ -133,6 +137,16 @@ class ListPublisher:
         if run.has_written(naming.RESOURCE_LIST) or not self._source.settings.resource_list:
             self._catalogue.forget_edits(last_edit)
         return run.result()
+
+    def foresee(self, step: PublicationStep, now: datetime, *, anew: bool = False) -> Publication:
+        """Return what `publish` would list of what is recorded; no document is written."""
+        if RECORD.read(self._catalogue) is None:
+            return Publication(first=True, is_anew=True)
+        task = self._task(step, now, anew=anew)
+        with self._catalogue.snapshot() as snapshot:
+            run = _PublicationRun(self._source, task, snapshot)
+            run.next_plan()
+            return run.result()
 
     def _task(self, step: PublicationStep, now: datetime, *, anew: bool) -> _Task:
         """Return the task of this run; when a list is closed now, ensure no change comes earlier.
@@ -367,6 +381,7 @@ class _PublicationRun:
             updated=self._counts[ChangeKind.UPDATED],
             deleted=self._counts[ChangeKind.DELETED],
             first=self._task.is_first,
+            is_anew=self._task.before is None,
         )
 
 

@@ -164,8 +164,11 @@ def _publish(
         step = check_clock(catalogue, clock.now(), asked.step)
         with catalogue.snapshot() as snapshot:
             found = ScanReport(files=snapshot.count())
-        done, notified = Publication(), None
-        if not asked.dry_run:
+        mended, notified, done = 0, None, Publication()
+        if asked.dry_run:
+            mended = report_bad_rows(path, asked)
+            done = done if mended else ListPublisher(source).foresee(step, clock.now())
+        else:
             catalogue.write_notes({INPUT_NOTE: msgspec.json.encode(settings).decode()})
             done = shared.update(ListPublisher(source).publish(step))
             notified = trees.notify_hubs(source, root)
@@ -175,7 +178,7 @@ def _publish(
             scan=found,
             foreign_origins=_foreign_origins(catalogue, settings.url) if done.first else (),
             publication=done,
-            mended=report_bad_rows(path, asked) if asked.dry_run else 0,
+            mended=mended,
             dry_run=asked.dry_run,
             notified=notified,
         )

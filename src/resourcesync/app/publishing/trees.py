@@ -36,7 +36,7 @@ from resourcesync.source.publication_settings import (
     decode_settings,
 )
 from resourcesync.source.publisher import ListPublisher, OpenSource, Publication
-from resourcesync.source.scan_for_changes import scan
+from resourcesync.source.scan_for_changes import ScanReport, scan
 from resourcesync.source.stored_plan import PLAN, RECORD, SYSTEM_NOTE, PublicationStep
 from resourcesync.source.versions.version_retention import TreeVersions, is_retention_enabled
 
@@ -45,6 +45,7 @@ if TYPE_CHECKING:
     from resourcesync.source.dumps.dump_publisher import DumpOutcome, DumpRequest
     from resourcesync.source.notifications import Notified
 
+_CHANGES: Final = ("created", "updated", "deleted")
 _REREAD_NOTE: Final = "publish.reread"
 """Note of the files that were read again, though they looked unchanged."""
 _SHOWN_OMISSIONS: Final = 20
@@ -128,7 +129,9 @@ class _Tree(NamedTuple):
             settle=self._end_recording,
         )
         done, dumped, notified = Publication(), None, None
-        if not asked.dry_run:
+        if asked.dry_run:
+            done = _foreseen(ListPublisher(source).foresee(step, now, anew=anew), scanned)
+        else:
             note = msgspec.json.encode(settings).decode()
             catalogue.write_notes({NOTE: note, _REREAD_NOTE: self.found.rereading.note()})
             try:
@@ -241,6 +244,14 @@ def _check_input(root: Path, catalogue: SourceCatalogue) -> None:
             hint="publish that input again: "
             f"resourcesync publish {quoted(system, 'INPUT')} --out {quoted(root, 'DIR')}",
         )
+
+
+def _foreseen(listed: Publication, found: ScanReport) -> Publication:
+    """Return what a run would list, with what a scan found and did not record."""
+    if listed.is_anew:
+        return listed
+    added = {name: getattr(listed, name) + getattr(found, name) for name in _CHANGES}
+    return structs.replace(listed, **added)
 
 
 def _left_address(known: str, url: str, documents: DocumentStore) -> LeftAddress | None:

@@ -153,9 +153,14 @@ def _scanned(done: "PublicationResult") -> str:
 
 
 def _would_line(done: "PublicationResult") -> TextLine:
-    scan = done.scan
-    counts = {"create": scan.created, "update": scan.updated, "delete": scan.deleted}
+    plan = done.report()
+    counts = {"create": plan.created, "update": plan.updated, "delete": plan.deleted}
     text = ", ".join(f"{name} {formatting.count(number)}" for name, number in counts.items())
+    if done.mended:
+        text = "mend rows first: what changes is not known"
+    elif done.publication.is_anew and not plan.first:
+        resources = formatting.counted(plan.resources, "resource")
+        text = f"begin the lists again, with {resources} and no changes"
     return TextLine(f"would {text}; nothing was written", "Dry run", QUIET)
 
 
