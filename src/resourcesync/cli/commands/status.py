@@ -55,7 +55,11 @@ if TYPE_CHECKING:
     is_flag=True,
     help="Exit 1 unless every mirror is in sync, and every Source published, within --max-lag.",
 )
-@option("--max-lag", type=options.DURATION, help="Longest lag that --check accepts, such as 1h.")
+@option(
+    "--max-lag",
+    type=options.DURATION,
+    help="Longest lag that --check accepts, such as 1h, also while a run does what it found.",
+)
 @option(
     "--max-quiet",
     type=options.DURATION,
