@@ -154,10 +154,11 @@ def _status_of(folder: Path, state: SqliteMirrorState) -> MirrorStatus:
         return found
     from resourcesync.destination.audits.reports import recorded_audits  # noqa: PLC0415 - if any
 
-    known: list[float | None] = [None]
     with suppress(errors.StateError):  # the next audit replaces such records
-        known += (of.report.accuracy for of in recorded_audits(state) if of.method != "origin")
-    return replace(found, audit_accuracy_ratio=known[-1])
+        for last in [of.report for of in recorded_audits(state) if of.method != "origin"][-1:]:
+            damaged = last.doubted + last.damaged
+            found = replace(found, audit_accuracy_ratio=last.accuracy, audit_damaged=damaged)
+    return found
 
 
 def read_only_failure(folder: Path) -> LastingFailure | None:

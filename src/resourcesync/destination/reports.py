@@ -449,6 +449,7 @@ class MirrorStatus(msgspec.Struct, frozen=True, kw_only=True):
             filters, completes, the number of missing resources is unknown.
         is_refuted: An audit since the last run that was in sync found that the mirror is not.
         audit_accuracy_ratio: Share of the checked copies that the last audit found right, 0 to 1.
+        audit_damaged: Copies whose files the last audit found missing, changed or unreadable.
     """
 
     mirror: str
@@ -481,6 +482,7 @@ class MirrorStatus(msgspec.Struct, frozen=True, kw_only=True):
     is_counted: bool = True
     is_refuted: bool = False
     audit_accuracy_ratio: float | None = None
+    audit_damaged: int | None = None
 
     @property
     def is_recheck_late(self) -> bool:
