@@ -149,4 +149,5 @@ def test_a_failure_that_no_state_could_record_is_told_until_another_pull_ends(tw
     cache.add_pull(two, replace(pull, started=before.last_run))
 
     assert (told.state, told.failed_run, told.outcome) == (MirrorState.FAILING, failed, "disk")
+    assert told.failing_since == later
     assert cache.status(two) == before

@@ -138,11 +138,14 @@ def source_of(folder: Path) -> str:
     return "" if identity is None else identity.source
 
 
-def read_status(folder: Path) -> MirrorStatus:
+def read_status(folder: Path, new: MirrorStatus | None = None) -> MirrorStatus:
     """Return a mirror's status from its own state, without a request or a lock.
 
     If its disk is mounted read-only, no pull can record that it failed: the status says it.
+    ``new`` is the status of a folder that is not a mirror yet.
     """
+    if new is not None and not is_mirror(folder):
+        return new
     found = read_state(folder, partial(_status_of, folder))
     failed = read_only_failure(folder / OWN_FOLDER)
     return found if failed is None else replace(found, state=MirrorState.FAILING, failed_run=failed)

@@ -120,6 +120,8 @@ def command(output: OutputOptions, **values: Any) -> Job:
 
 
 _Found = list[CheckedMirror | Unreadable]
+ReadStatus = Callable[[Path, MirrorStatus | None], MirrorStatus]
+"""Reads the status of a mirror; the second one is that of a folder that is none yet."""
 
 
 class StatusCheck(NamedTuple):
@@ -127,7 +129,7 @@ class StatusCheck(NamedTuple):
 
     is_requested: bool
     limits: FreshnessSettings
-    read: Callable[[Path], MirrorStatus] | None = None  # None: from its state
+    read: ReadStatus | None = None  # None: from its state
     apart: Callable[[str, Callable[[], _Found]], _Found] = lambda _, read: read()
 
     def measure(self, status: MirrorStatus, own: FreshnessSettings, now: datetime) -> CheckedMirror:
@@ -148,15 +150,15 @@ class _StatusTarget(NamedTuple):
     configuration: MirrorConfiguration
     mirror: ConfiguredMirror | None  # with several sets, that of all
 
-    def status(self, read: Callable[[Path], MirrorStatus]) -> MirrorStatus:
+    def status(self, read: ReadStatus) -> MirrorStatus:
         if self.mirror is None:
-            return read(self.folder)
+            return read(self.folder, None)
         source = self.mirror.source
         if not app.mirror_home.is_mirror(self.folder):
             self.configuration.check_present(self.mirror.name)
             app.mirror_home.is_set_present(self.folder)
-            return MirrorStatus(mirror=self.name, source=source, state=MirrorState.NEW)
-        found = replace(read(self.folder), mirror=self.name)
+        new = MirrorStatus(mirror=self.name, source=source, state=MirrorState.NEW)
+        found = replace(read(self.folder, new), mirror=self.name)
         if not found.source:
             return replace(found, source=source)
         of = self.mirror.of_set(self.folder)
