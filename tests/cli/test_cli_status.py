@@ -229,8 +229,9 @@ def test_a_failed_run_whose_row_is_damaged_is_told_by_its_code() -> None:
 
 def test_the_figures_for_prometheus_are_well_formed() -> None:
     listed = ListedCounts(unchanged=10, pending=10)
-    there = replace(status(MirrorState.IN_SYNC), mirror='a"b\\')
-    behind = replace(status(MirrorState.BEHIND, listed=listed), mirror="c")
+    asked, failed = (FailedRun(code="unavailable", retry_after=wait) for wait in (60.0, None))
+    there = replace(status(MirrorState.IN_SYNC, failed_run=failed), mirror='a"b\\')
+    behind = replace(status(MirrorState.BEHIND, listed=listed, failed_run=asked), mirror="c")
     mirrors = [CheckedMirror(there, 60, None), CheckedMirror(behind, None, None)]
     lines = write_metrics(mirror_metrics(mirrors, [])).decode().splitlines()
 
@@ -243,5 +244,7 @@ def test_the_figures_for_prometheus_are_well_formed() -> None:
     assert 'resourcesync_mirror_in_sync_ratio{mirror="c"} 0.5' in samples
     lags = [line for line in samples if line.startswith("resourcesync_mirror_lag_seconds")]
     assert lags == ['resourcesync_mirror_lag_seconds{mirror="a\\"b\\\\"} 60']
+    waits = [line.partition("{")[2] for line in samples if "retry_after" in line]
+    assert waits == ['mirror="c"} 60']
     heads = [line.split()[2] for line in lines if line.startswith("# TYPE")]
     assert len(set(heads)) == len(heads)

@@ -362,7 +362,7 @@ class FailedRun(msgspec.Struct, frozen=True, kw_only=True):
         message: The error message, with the answer that it is about.
         uri: The address that it is about; empty for none.
         hint: Advice.
-        retry_after: ``Retry-After``, in seconds.
+        retry_after: ``Retry-After``, in seconds; ``None`` without one.
     """
 
     code: str
@@ -370,7 +370,7 @@ class FailedRun(msgspec.Struct, frozen=True, kw_only=True):
     message: str = ""
     uri: str = ""
     hint: str = ""
-    retry_after: float = 0.0
+    retry_after: float | None = None
 
     @classmethod
     def of(cls, error: BaseException) -> Self:
@@ -383,7 +383,7 @@ class FailedRun(msgspec.Struct, frozen=True, kw_only=True):
             message=error.cause[:_MAX_MESSAGE],
             uri=error.uri[:_MAX_MESSAGE],
             hint=next_step(error)[:_MAX_MESSAGE],
-            retry_after=error.retry_after or 0.0,
+            retry_after=error.retry_after,
         )
 
     @property

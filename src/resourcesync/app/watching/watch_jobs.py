@@ -100,7 +100,7 @@ def _read_mirror_history(folder: Path) -> MirrorHistory:
         pulled=None if is_cut or last is None else ended,  # None: due at once
         audited=None if audited is None else audited / SECOND,
         has_failed=failed is not None,
-        wait_until=0.0 if failed is None else ended + failed.retry_after,
+        wait_until=0.0 if failed is None else ended + (failed.retry_after or 0.0),
     )
 
 
