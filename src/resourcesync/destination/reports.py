@@ -274,7 +274,7 @@ class ListFaults(msgspec.Struct, frozen=True, kw_only=True):
         absent_below: Common start of the absent and skipped, if they are all that is listed, or
             most of it in a mirror that never was in sync and does not accept that. Else empty.
         skew_seconds: Seconds that this machine's clock is ahead of the Source's (negative: behind),
-            if a day or more; else 0.
+            if that keeps the mirror behind; else 0.
         moved_from: The Source's address before a move after which the mirror was not in sync yet.
         unproving: The Resource List cannot show what is gone: it came from another host, or has
             only some of what there is, as a feed. What it does not list is kept.
@@ -443,7 +443,7 @@ class MirrorStatus(msgspec.Struct, frozen=True, kw_only=True):
         size_bytes: Bytes of the copies; ``None`` if that takes too long to count.
         has_trash: Its trash has a file.
         recheck_seconds: Time within which each copy that is known by its date only is requested
-            again; 0: never; ``None``: no pull has completed yet.
+            again; 0: never; ``None``: there was none to request.
         recheck_reached_seconds: Time in which that is really done.
         is_counted: All that the Source lists is known. Until a first pull, or one with other
             filters, completes, the number of missing resources is unknown.

@@ -147,7 +147,7 @@ class SyncState:
     list_read_at = _Note("list-read-at", Microseconds)
     """Time of the last reading of the Resource List without a condition."""
     rechecks = _Note("rechecks", rows.RecheckState)
-    """State of the walk of the rechecks; ``None`` before the first pull that completed."""
+    """State of the walk of the rechecks; ``None`` before there was one to request."""
     audited_at = _Note("audited", Microseconds)
     """End of the last audit."""
     served_at = _Note("served", Microseconds)
