@@ -3,7 +3,7 @@
 import logging
 from collections import deque
 from collections.abc import Callable, Mapping
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from datetime import datetime, timedelta
 from itertools import chain
 from pathlib import Path
@@ -64,11 +64,11 @@ def record_failed_pull(
 
     A new mirror is made for it, if the configuration lets no pull begin, and it has no sets.
     """
-    since, folder, first = to_microseconds(began), target.folder, failed.get("")
+    since, first = to_microseconds(began), failed.get("")
     is_single = not (target.place.all_sets or len(target.place.set_names) > 1)
     is_refused = first is not None and first.kind == ConfigurationError.__name__
-    is_new = is_refused and is_single and not mirror_home.is_present(folder)
-    for path in (folder,) if is_new else mirror_home.pulled_mirrors(folder):
+    is_new = is_refused and is_single and not mirror_home.is_present(target.folder)
+    for path in (target.folder,) if is_new else mirror_home.pulled_mirrors(target.folder):
         failure = failed.get(str(path), first)
         if failure is None or mirror_home.is_locked(path):
             continue  # a run that goes on will record its own end
@@ -128,11 +128,8 @@ def read_detail(folder: Path, seen: views.MirrorDetail) -> views.MirrorDetail:
 
 def _ended_pull(row: RunRow) -> views.EndedPull:
     report = None
-    if row.mode:
-        try:
-            report = msgspec.json.decode(row.counts, type=RunReport)
-        except msgspec.MsgspecError:  # the row is damaged
-            report = None
+    with suppress(msgspec.MsgspecError):  # the row is damaged
+        report = msgspec.json.decode(row.counts, type=RunReport) if row.mode else None
     return views.EndedPull(
         started=from_microseconds(row.started),
         ended=from_microseconds(row.ended),

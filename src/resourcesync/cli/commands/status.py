@@ -159,12 +159,10 @@ class _StatusTarget(NamedTuple):
             app.mirror_home.is_set_present(self.folder)
         new = MirrorStatus(mirror=self.name, source=source, state=MirrorState.NEW)
         found = replace(read(self.folder, new), mirror=self.name)
-        if not found.source:
-            return replace(found, source=source)
         of = self.mirror.of_set(self.folder)
-        error = None if found.source == source else of.source_conflict()
+        error = None if found.source in {"", source} else of.source_conflict()
         if error is None:
-            return found
+            return replace(found, source=found.source or source)
         return replace(found, state=MirrorState.FAILING, failed_run=LastingFailure.of(error))
 
 
@@ -226,11 +224,8 @@ def _read_source(
         catalogue = source.present_catalogue()
         found = read_status(source.name, catalogue, most, now)
         failed = app.mirror_home.read_only_failure(catalogue.parent)
-        return (
-            found
-            if failed is None
-            else replace(found, state=SourceState.FAILING, failed_run=failed)
-        )
+        failing = {"state": SourceState.FAILING, "failed_run": failed}
+        return found if failed is None else replace(found, **failing)
     except (ResourceSyncError, OSError) as error:
         return _unreadable(source.name, Path(source.path), error, "source")
 
