@@ -161,11 +161,8 @@ def test_the_last_audit_of_a_mirror_or_of_each_set_is_a_metric_whoever_ran_it(
         return sorted(n for k, n in found.items() if "accuracy" in k), len(firing)
 
     assert audited() == ([], 0)
-    for harm, accuracies in (
-        (lambda: copy.write_text("damage"), [0.5, 1.0]),
-        (copy.unlink, [1.0] * 2),
-    ):
-        harm()
+    for harm, accuracies in ("damage", [0.5, 1.0]), ("", [1.0] * 2):
+        copy.write_text(harm) if harm else copy.unlink()
         assert run(["audit", "museum"]) == 1
         assert audited() == (accuracies[:sets], 1)
         assert [run([word, "museum"]) for word in ("repair", "audit")] == [0, 0]

@@ -75,12 +75,10 @@ def test_a_mirror_is_kept_in_step_audited_and_the_next_program_told(
     assert told()[-1]["path"] == "new.txt"
     lines = rows(said)
     kinds = [line["type"] for line in lines]
-    assert kinds[:2] == ["run.start", "watch"]
-    assert kinds[-1] == "run.end"
+    assert (kinds[:2], kinds[-1]) == (["run.start", "watch"], "run.end")
     assert {"watch.pull", "watch.hand-on", "watch.audit"} < set(kinds)
     pulls = [line for line in lines if line["type"] == "watch.pull"]
-    assert pulls[0]["state"] == "in sync"
-    assert pulls[0]["created"] == len(MIRRORED)
+    assert (pulls[0]["state"], pulls[0]["created"]) == ("in sync", len(MIRRORED))
 
 
 def test_what_another_run_brought_is_told_after_the_next_pull(
@@ -141,38 +139,26 @@ def test_a_program_that_times_out_is_stopped_reported_and_run_again(
 def test_a_valid_new_configuration_is_applied_and_an_invalid_one_is_not(
     source: TinySource, said: Said
 ) -> None:
-    put(museum(source, 'every = "1h"\n'))
+    put(one := museum(source, 'every = "1h"\n'))
 
-    def another() -> bool:
-        put(
-            museum(source, 'every = "1h"\n')
-            + museum(source, 'every = "1h"\n').replace("museum", "two")
-        )
-        return hang_up()
-
-    def never() -> bool:
-        put(museum(source, ""))
-        return hang_up()
-
-    def mistake() -> bool:
-        put("[defaults]\nevrey = 1\n")
+    def reload(text: str) -> bool:
+        put(text)
         return hang_up()
 
     with meanwhile(
         lambda: files_of(Path("copies/museum")) == MIRRORED,
-        another,
+        lambda: reload(one + one.replace("museum", "two")),
         lambda: files_of(Path("copies/two")) == MIRRORED,
-        never,
+        lambda: reload(museum(source)),
         passed,
-        mistake,
+        lambda: reload("[defaults]\nevrey = 1\n"),
         passed,
     ):
         assert run(["watch"]) == 0
 
     out, err = said.readouterr()
-    assert "no mirror has a schedule" in err
-    assert "unknown key `evrey`" in err
-    assert "the previous configuration" in err
+    for words in ("no mirror has a schedule", "unknown key `evrey`", "the previous configuration"):
+        assert words in err
     assert "2 mirrors: museum, two" in out
     assert "cleanly" in out
 
