@@ -151,7 +151,7 @@ def test_the_last_audit_of_a_mirror_or_of_each_set_is_a_metric_whoever_ran_it(
         said.readouterr()
         assert run(["status", "museum", "--format", "prom"]) == 0
         texts = write_metrics(view.figures()).decode(), said.readouterr().out
-        found, other = ({k: n for k, n in samples(text).items() if "_audit" in k} for text in texts)
+        found, other = ({k: n for k, n in samples(text).items() if "audit_" in k} for text in texts)
         assert found == other
         firing = set()
         for name, sign, limit in map(str.split, rule.split(" or ")):
