@@ -105,7 +105,7 @@ def test_a_lost_mirror_stops_no_page_and_no_job_of_the_others_and_no_end(
             wait_until(lambda: " times since " in pages.get("mirror?name=square"))
             history = html.unescape(pages.get("mirror?name=square")).partition("Pulls since")[2]
             assert reason in history
-            assert "(retry " in pages.get("mirror?name=square")
+            wait_until(lambda: "(retry " in pages.get("mirror?name=square"))  # not while it runs
         asked = len(source.asked)
         wait_until(lambda: len(source.asked) > asked + 3)  # the other mirror is pulled
         began = time.monotonic()
@@ -149,4 +149,5 @@ def test_a_failure_that_no_state_could_record_is_told_until_another_pull_ends(tw
     cache.add_pull(two, replace(pull, started=before.last_run))
 
     assert (told.state, told.failed_run, told.outcome) == (MirrorState.FAILING, failed, "disk")
+    assert told.failing_since == later
     assert cache.status(two) == before

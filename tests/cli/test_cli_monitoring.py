@@ -46,6 +46,12 @@ def watched_metrics(secure: HostileServer, here: Path) -> str:
     return text
 
 
+def alerts(said: Said) -> list[dict[str, str]]:
+    said.readouterr()
+    assert run(["config", "alerts"]) == 0
+    return list(yaml.safe_load(said.readouterr().out)["groups"][0]["rules"])
+
+
 def source_metrics(said: Said) -> str:
     """Return the metrics of a Source that was published, and then had no change."""
     Path("pages").mkdir()
@@ -80,8 +86,7 @@ def test_the_dashboard_the_alerts_and_the_reference_name_what_is_really_given(
     given = {NAME.match(name)[0] for name in samples(text)}  # type: ignore[index]  # all match
     assert run(["config", "grafana"]) == 0
     dashboard = json.loads(said.readouterr().out)
-    assert run(["config", "alerts"]) == 0
-    rules = yaml.safe_load(said.readouterr().out)["groups"][0]["rules"]
+    rules = alerts(said)
     assert run(["status", "museum", "--format", "prom"]) == 0
     status = {NAME.match(name)[0] for name in samples(said.readouterr().out)}  # type: ignore[index]
 
@@ -139,25 +144,30 @@ def test_the_last_audit_of_a_mirror_or_of_each_set_is_a_metric_whoever_ran_it(
     assert run(["pull", "museum"]) == 0
     view = WatchView(lambda: (("museum",), options.load(None)), SystemClock())
     [copy] = Path("copies/museum").rglob("a.txt")
-    copy.write_text("damage")
+    [rule] = [rule["expr"] for rule in alerts(said) if rule["alert"] == "MirrorDamaged"]
 
-    def accuracy() -> list[float]:
+    def audited() -> tuple[list[float], int]:
+        """Return the accuracies, and the number of mirrors for which the alert fires."""
         said.readouterr()
         assert run(["status", "museum", "--format", "prom"]) == 0
         texts = write_metrics(view.figures()).decode(), said.readouterr().out
-        found = [
-            {name: value for name, value in samples(text).items() if "audit_accuracy" in name}
-            for text in texts
-        ]
-        assert found[0] == found[1]
-        return sorted(found[0].values())
+        found, other = ({k: n for k, n in samples(text).items() if "audit_" in k} for text in texts)
+        assert found == other
+        firing = set()
+        for name, sign, limit in map(str.split, rule.split(" or ")):
+            is_bad = {"<": float.__lt__, ">": float.__gt__}[sign]
+            bad = (k for k, n in found.items() if k.startswith(name) and is_bad(n, float(limit)))
+            firing |= {k.removeprefix(name) for k in bad}
+        return sorted(n for k, n in found.items() if "accuracy" in k), len(firing)
 
-    assert accuracy() == []
-    assert run(["audit", "museum"]) == 1
-    assert accuracy() == [0.5, 1.0][:sets]
-    assert [run([word, "museum"]) for word in ("repair", "audit")] == [0, 0]
-    assert accuracy() == [1.0] * sets
-    assert copy.read_bytes() == SETS["maps"]["/maps/a.txt"]
+    assert audited() == ([], 0)
+    for harm, accuracies in ("damage", [0.5, 1.0]), ("", [1.0] * 2):
+        copy.write_text(harm) if harm else copy.unlink()
+        assert run(["audit", "museum"]) == 1
+        assert audited() == (accuracies[:sets], 1)
+        assert [run([word, "museum"]) for word in ("repair", "audit")] == [0, 0]
+        assert audited() == ([1.0] * sets, 0)
+        assert copy.read_bytes() == SETS["maps"]["/maps/a.txt"]
 
 
 def test_each_set_of_a_mirror_has_the_interval_of_the_mirror_as_the_alerts_need(here: Path) -> None:

@@ -1,7 +1,7 @@
 """``status``: what it counts, and what a failed run leaves."""
 
 import re
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -140,6 +140,18 @@ def test_the_share_counts_each_listed_resource_once() -> None:
     assert "  50 %  " in status_table([seen(behind)], NOW)[1]
 
 
+def test_a_run_that_goes_on_has_the_longest_lag_to_do_what_it_found() -> None:
+    syncing = status(MirrorState.SYNCING, left=MirrorState.IN_SYNC, in_sync_at=NOW)
+    found = replace(syncing, listed=ListedCounts(unchanged=4, pending=2))
+
+    assert seen(syncing).is_fine
+    for busy in (found, replace(syncing, deletions=1), replace(syncing, in_sync_at=None)):
+        assert not seen(busy).is_fine
+    assert seen(found, max_lag=60).is_fine
+    assert not seen(replace(found, in_sync_at=NOW - timedelta(hours=1)), max_lag=60).is_fine
+    assert not seen(replace(found, left=MirrorState.BEHIND), max_lag=60).is_fine
+
+
 def test_rechecks_that_are_late_change_no_exit_code() -> None:
     times = {"recheck_seconds": 1.0, "recheck_reached_seconds": 2.0}
     late = status(MirrorState.IN_SYNC, in_sync_at=NOW, **times)
@@ -196,6 +208,8 @@ def test_a_copy_that_an_audit_found_missing_or_changed_is_listed_as_such(
     (here / "m/gone").unlink()
     (here / "m/other").write_bytes(b"OTHER")
     run(["audit", "m"])
+    with Mirror(None, "m") as held:
+        assert held.status().left is MirrorState.BEHIND
     said.readouterr()
 
     run(["list", "m", "--json"])
@@ -215,8 +229,9 @@ def test_a_failed_run_whose_row_is_damaged_is_told_by_its_code() -> None:
 
 def test_the_figures_for_prometheus_are_well_formed() -> None:
     listed = ListedCounts(unchanged=10, pending=10)
-    there = replace(status(MirrorState.IN_SYNC), mirror='a"b\\')
-    behind = replace(status(MirrorState.BEHIND, listed=listed), mirror="c")
+    asked, failed = (FailedRun(code="unavailable", retry_after=wait) for wait in (60.0, None))
+    there = replace(status(MirrorState.IN_SYNC, failed_run=failed), mirror='a"b\\')
+    behind = replace(status(MirrorState.BEHIND, listed=listed, failed_run=asked), mirror="c")
     mirrors = [CheckedMirror(there, 60, None), CheckedMirror(behind, None, None)]
     lines = write_metrics(mirror_metrics(mirrors, [])).decode().splitlines()
 
@@ -229,5 +244,7 @@ def test_the_figures_for_prometheus_are_well_formed() -> None:
     assert 'resourcesync_mirror_in_sync_ratio{mirror="c"} 0.5' in samples
     lags = [line for line in samples if line.startswith("resourcesync_mirror_lag_seconds")]
     assert lags == ['resourcesync_mirror_lag_seconds{mirror="a\\"b\\\\"} 60']
+    waits = [line.partition("{")[2] for line in samples if "retry_after" in line]
+    assert waits == ['mirror="c"} 60']
     heads = [line.split()[2] for line in lines if line.startswith("# TYPE")]
     assert len(set(heads)) == len(heads)

@@ -1,5 +1,6 @@
 """``watch``: jobs, a configuration that changes, and what it does after failures."""
 
+import html
 import json
 import os
 import signal
@@ -15,6 +16,7 @@ import pytest
 
 from resourcesync import Mirror
 from resourcesync.adapters.system import SystemClock
+from resourcesync.app.configured_pulls import TargetResolver
 from resourcesync.app.watching.watch_jobs import record_failed_pull
 from resourcesync.app.watching.watch_settings import WatchSettings
 from resourcesync.cli import options
@@ -73,12 +75,10 @@ def test_a_mirror_is_kept_in_step_audited_and_the_next_program_told(
     assert told()[-1]["path"] == "new.txt"
     lines = rows(said)
     kinds = [line["type"] for line in lines]
-    assert kinds[:2] == ["run.start", "watch"]
-    assert kinds[-1] == "run.end"
+    assert (kinds[:2], kinds[-1]) == (["run.start", "watch"], "run.end")
     assert {"watch.pull", "watch.hand-on", "watch.audit"} < set(kinds)
     pulls = [line for line in lines if line["type"] == "watch.pull"]
-    assert pulls[0]["state"] == "in sync"
-    assert pulls[0]["created"] == len(MIRRORED)
+    assert (pulls[0]["state"], pulls[0]["created"]) == ("in sync", len(MIRRORED))
 
 
 def test_what_another_run_brought_is_told_after_the_next_pull(
@@ -139,38 +139,26 @@ def test_a_program_that_times_out_is_stopped_reported_and_run_again(
 def test_a_valid_new_configuration_is_applied_and_an_invalid_one_is_not(
     source: TinySource, said: Said
 ) -> None:
-    put(museum(source, 'every = "1h"\n'))
+    put(one := museum(source, 'every = "1h"\n'))
 
-    def another() -> bool:
-        put(
-            museum(source, 'every = "1h"\n')
-            + museum(source, 'every = "1h"\n').replace("museum", "two")
-        )
-        return hang_up()
-
-    def never() -> bool:
-        put(museum(source, ""))
-        return hang_up()
-
-    def mistake() -> bool:
-        put("[defaults]\nevrey = 1\n")
+    def reload(text: str) -> bool:
+        put(text)
         return hang_up()
 
     with meanwhile(
         lambda: files_of(Path("copies/museum")) == MIRRORED,
-        another,
+        lambda: reload(one + one.replace("museum", "two")),
         lambda: files_of(Path("copies/two")) == MIRRORED,
-        never,
+        lambda: reload(museum(source)),
         passed,
-        mistake,
+        lambda: reload("[defaults]\nevrey = 1\n"),
         passed,
     ):
         assert run(["watch"]) == 0
 
     out, err = said.readouterr()
-    assert "no mirror has a schedule" in err
-    assert "unknown key `evrey`" in err
-    assert "the previous configuration" in err
+    for words in ("no mirror has a schedule", "unknown key `evrey`", "the previous configuration"):
+        assert words in err
     assert "2 mirrors: museum, two" in out
     assert "cleanly" in out
 
@@ -265,30 +253,35 @@ def test_a_source_that_is_down_is_tried_again_within_a_minute_and_the_pages_say_
 
 
 @pytest.mark.parametrize(
-    ("change", "why", "sets"),
+    ("change", "why", "sets", "new"),
     [
-        ("/other", "follows another address", False),
-        ('"\nmap = "no-such-rule', "no-such-rule", True),
+        ("/other", "follows another address", False, False),
+        ('"\nmap = "no-such-rule', "no-such-rule", True, False),
+        ("", "gone cannot be read", False, True),
+        ("", "gone cannot be read", True, True),
     ],
-    ids=["another Source", "another mapping"],
+    ids=["another Source", "another mapping", "no secret", "no secret for sets"],
 )
 def test_a_pull_of_the_service_that_its_configuration_ended_is_failing_everywhere(
-    change: str, why: str, source: TinySource, *, sets: bool
+    change: str, why: str, source: TinySource, *, sets: bool, new: bool
 ) -> None:
     if sets:
         offer_sets(source, SETS)
     more = 'every = "1s"\nall_sets = true' if sets else 'every = "1s"'
+    more += '\nauth = "k"\n[auth.k]\ntype = "bearer"\ntoken = { file = "gone" }' if new else ""
     put(museum(source, more))
-    assert resourcesync("pull", "museum", cwd=Path.cwd()).code == 0
+    assert resourcesync("pull", "museum", cwd=Path.cwd()).code == (2 if new else 0)
     put(museum(source, more).replace(source.url, f"{source.url}{change}"))
     pages = AdminPages()
 
     def is_failing_everywhere() -> bool:
         status = resourcesync("status", "museum", "--check", cwd=Path.cwd())
+        by_service = sets and new  # which sets there are is unknown
         return (
-            (status.code, why in status.stdout, "failing" in status.stdout) == (1, True, True)
+            (status.code, by_service or why in status.stdout) == (1, True)
+            and ("next: resourcesync pull" if by_service else "failing") in status.stdout
             and 'state="failing"} 1' in "\n".join(pages.metrics())
-            and "failing" in pages.get()
+            and all(text in html.unescape(pages.get()) for text in (why, "Failing since"))
         )
 
     with meanwhile(pages.answers, is_failing_everywhere):
@@ -417,16 +410,17 @@ def test_a_failure_of_the_service_is_recorded_once_and_not_while_another_run_goe
     put(museum(source, 'every = "1h"'))
     before = datetime.now(UTC)
     assert run(["pull", "museum"]) == 0
-    folder, error = Path("copies/museum"), {"": FailedRun(code="config", message="no")}
+    target = TargetResolver(options.load(None), {}).target("museum")
+    error = {"": FailedRun(code="config", message="no")}
     after = datetime.now(UTC)
 
-    record_failed_pull(folder, error, before, SystemClock())  # this pull recorded its own end
+    record_failed_pull(target, error, before, SystemClock())  # this pull recorded its own end
     assert not is_failing()
-    with Mirror(None, folder):
-        record_failed_pull(folder, error, after, SystemClock())
+    with Mirror(None, target.folder):
+        record_failed_pull(target, error, after, SystemClock())
     assert not is_failing()
 
-    record_failed_pull(folder, error, after, SystemClock())
+    record_failed_pull(target, error, after, SystemClock())
     assert is_failing()
 
 

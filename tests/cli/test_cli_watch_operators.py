@@ -136,7 +136,7 @@ def test_a_token_that_cannot_be_used_ends_the_start(
     assert token == "" or token not in error
 
 
-def test_a_damaged_list_of_names_is_reported_and_one_that_cannot_be_written_too(
+def test_names_of_another_process_stay_and_a_list_that_cannot_be_used_is_reported(
     tmp_path: Path,
 ) -> None:
     path = tmp_path / "pulled.json"
@@ -144,20 +144,13 @@ def test_a_damaged_list_of_names_is_reported_and_one_that_cannot_be_written_too(
     with pytest.raises(StateError, match="not a list of names"):
         StoredNames(path)
     (tmp_path / "file").write_text("")
-    pulled = StoredNames(tmp_path / "none" / "pulled.json")
+    pulled, theirs = (StoredNames(tmp_path / "none" / "pulled.json") for _ in range(2))
+    theirs.add("a")
     pulled.add("b")
-    assert StoredNames(tmp_path / "none" / "pulled.json").names == {"b"}
+    assert StoredNames(tmp_path / "none" / "pulled.json").names == {"a", "b"}
     (tmp_path / "none" / "pulled.json").unlink()
     (tmp_path / "none").rmdir()
     (tmp_path / "none").write_text("")
     with pytest.raises(StorageError):
         pulled.add("c")
-    assert pulled.names == {"b"}
-
-
-def test_names_that_another_process_added_stay(tmp_path: Path) -> None:
-    ours, theirs = (StoredNames(tmp_path / "pulled.json") for _ in range(2))
-    theirs.add("b")
-    ours.add("a")
-
-    assert StoredNames(tmp_path / "pulled.json").names == {"a", "b"}
+    assert pulled.names == {"a", "b"}

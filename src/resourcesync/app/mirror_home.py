@@ -138,11 +138,14 @@ def source_of(folder: Path) -> str:
     return "" if identity is None else identity.source
 
 
-def read_status(folder: Path) -> MirrorStatus:
+def read_status(folder: Path, new: MirrorStatus | None = None) -> MirrorStatus:
     """Return a mirror's status from its own state, without a request or a lock.
 
     If its disk is mounted read-only, no pull can record that it failed: the status says it.
+    ``new`` is the status of a folder that is not a mirror yet.
     """
+    if new is not None and not is_mirror(folder):
+        return new
     found = read_state(folder, partial(_status_of, folder))
     failed = read_only_failure(folder / OWN_FOLDER)
     return found if failed is None else replace(found, state=MirrorState.FAILING, failed_run=failed)
@@ -154,10 +157,11 @@ def _status_of(folder: Path, state: SqliteMirrorState) -> MirrorStatus:
         return found
     from resourcesync.destination.audits.reports import recorded_audits  # noqa: PLC0415 - if any
 
-    known: list[float | None] = [None]
     with suppress(errors.StateError):  # the next audit replaces such records
-        known += (of.report.accuracy for of in recorded_audits(state) if of.method != "origin")
-    return replace(found, audit_accuracy_ratio=known[-1])
+        for last in [of.report for of in recorded_audits(state) if of.method != "origin"][-1:]:
+            damaged = last.doubted + last.damaged
+            found = replace(found, audit_accuracy_ratio=last.accuracy, audit_damaged=damaged)
+    return found
 
 
 def read_only_failure(folder: Path) -> LastingFailure | None:

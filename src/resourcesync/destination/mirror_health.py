@@ -54,9 +54,15 @@ class CheckedMirror(NamedTuple):
 
     @property
     def is_fine(self) -> bool:
-        """True if the mirror is in sync, within the limits, and the next pull has room."""
-        in_sync = self.status.judged is MirrorState.IN_SYNC
-        return in_sync and not (self.is_late or self.is_too_quiet or self.is_full)
+        """True if the mirror is in sync, within the limits, and the next pull has room.
+
+        A run has until ``max_lag`` to do what it found; without one, the mirror is not in sync yet.
+        """
+        now = self.status
+        found = now.listed.pending or now.listed.refused or now.deletions or now.in_sync_at is None
+        if now.judged is not MirrorState.IN_SYNC or (now.left and found and self.max_lag is None):
+            return False
+        return not (self.is_late or self.is_too_quiet or self.is_full)
 
     @property
     def rank(self) -> tuple[bool, int, float, str]:

@@ -274,7 +274,7 @@ class ListFaults(msgspec.Struct, frozen=True, kw_only=True):
         absent_below: Common start of the absent and skipped, if they are all that is listed, or
             most of it in a mirror that never was in sync and does not accept that. Else empty.
         skew_seconds: Seconds that this machine's clock is ahead of the Source's (negative: behind),
-            if a day or more; else 0.
+            if that keeps the mirror behind; else 0.
         moved_from: The Source's address before a move after which the mirror was not in sync yet.
         unproving: The Resource List cannot show what is gone: it came from another host, or has
             only some of what there is, as a feed. What it does not list is kept.
@@ -362,7 +362,7 @@ class FailedRun(msgspec.Struct, frozen=True, kw_only=True):
         message: The error message, with the answer that it is about.
         uri: The address that it is about; empty for none.
         hint: Advice.
-        retry_after: ``Retry-After``, in seconds.
+        retry_after: ``Retry-After``, in seconds; ``None`` without one.
     """
 
     code: str
@@ -370,7 +370,7 @@ class FailedRun(msgspec.Struct, frozen=True, kw_only=True):
     message: str = ""
     uri: str = ""
     hint: str = ""
-    retry_after: float = 0.0
+    retry_after: float | None = None
 
     @classmethod
     def of(cls, error: BaseException) -> Self:
@@ -383,7 +383,7 @@ class FailedRun(msgspec.Struct, frozen=True, kw_only=True):
             message=error.cause[:_MAX_MESSAGE],
             uri=error.uri[:_MAX_MESSAGE],
             hint=next_step(error)[:_MAX_MESSAGE],
-            retry_after=error.retry_after or 0.0,
+            retry_after=error.retry_after,
         )
 
     @property
@@ -443,12 +443,13 @@ class MirrorStatus(msgspec.Struct, frozen=True, kw_only=True):
         size_bytes: Bytes of the copies; ``None`` if that takes too long to count.
         has_trash: Its trash has a file.
         recheck_seconds: Time within which each copy that is known by its date only is requested
-            again; 0: never; ``None``: no pull has completed yet.
+            again; 0: never; ``None``: there was none to request.
         recheck_reached_seconds: Time in which that is really done.
         is_counted: All that the Source lists is known. Until a first pull, or one with other
             filters, completes, the number of missing resources is unknown.
         is_refuted: An audit since the last run that was in sync found that the mirror is not.
         audit_accuracy_ratio: Share of the checked copies that the last audit found right, 0 to 1.
+        audit_damaged: Copies whose files the last audit found missing, changed or unreadable.
     """
 
     mirror: str
@@ -481,6 +482,7 @@ class MirrorStatus(msgspec.Struct, frozen=True, kw_only=True):
     is_counted: bool = True
     is_refuted: bool = False
     audit_accuracy_ratio: float | None = None
+    audit_damaged: int | None = None
 
     @property
     def is_recheck_late(self) -> bool:

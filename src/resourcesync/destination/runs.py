@@ -58,14 +58,8 @@ class MirrorRun:
         notes = SyncState(state)
         outcome = "ok" if word is Word.IN_SYNC else report.spent or word.value
         certificate = self._certificate_note(is_complete=bool(mode))
-        row = RunRow(
-            run=self.id,
-            started=self._began_at,
-            ended=to_microseconds(self._dependencies.clock.now()),
-            mode=mode,
-            outcome=outcome,
-            counts=counts,
-        )
+        now = to_microseconds(self._dependencies.clock.now())
+        row = RunRow(self.id, self._began_at, now, mode, outcome, counts)
         if word is not Word.IN_SYNC:  # after a kill between the two it must not count as in sync
             notes.write(word=word, certificate_until=certificate)
             state.add_run(row)
@@ -83,10 +77,8 @@ class MirrorRun:
         """Record the error that ended the run."""
         certificate = self._certificate_note(is_complete=False)
         state, clock = self._dependencies.state, self._dependencies.clock
-        began = (self.id, self._began_at)
-        record_failed_run(
-            reports.FailedRun.of(error), state, clock, began, certificate_until=certificate
-        )
+        failed, began = reports.FailedRun.of(error), (self.id, self._began_at)
+        record_failed_run(failed, state, clock, began, certificate_until=certificate)
 
     def _certificate_note(self, *, is_complete: bool) -> int | None:
         until = self._dependencies.certificate_until()
@@ -110,10 +102,7 @@ def record_failed_run(
     counts = msgspec.json.encode(failed).decode()
     notes = SyncState(state)
     notes.write(word=failed.state, failed=(now, failed), certificate_until=certificate_until)
-    outcome = failed.code
-    state.add_run(
-        RunRow(run=run, started=started, ended=now, mode="", outcome=outcome, counts=counts)
-    )
+    state.add_run(RunRow(run, started, now, "", failed.code, counts))
 
 
 def new_run_id() -> str:

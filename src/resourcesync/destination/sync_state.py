@@ -147,7 +147,7 @@ class SyncState:
     list_read_at = _Note("list-read-at", Microseconds)
     """Time of the last reading of the Resource List without a condition."""
     rechecks = _Note("rechecks", rows.RecheckState)
-    """State of the walk of the rechecks; ``None`` before the first pull that completed."""
+    """State of the walk of the rechecks; ``None`` before there was one to request."""
     audited_at = _Note("audited", Microseconds)
     """End of the last audit."""
     served_at = _Note("served", Microseconds)
@@ -406,11 +406,13 @@ def status_of(folder: str, state: SqliteMirrorState, *, running: bool) -> report
     if last is not None and counts.rows:
         resting, due = state.pending_after(rows.PendingTask.FETCH, last.ended)
     waits = listed.pending + counts.of_task(rows.PendingTask.DELETE) + retained.damaged
+    # After a killed run, or with other filters.
+    waits = waits or cursor.is_incomplete or memory.has_gap or memory.refused_count
     return reports.MirrorStatus(
         mirror=folder,
         source="" if identity is None else identity.source,
-        state=MirrorWord.SYNCING if running else _current_state(memory, cursor, waits),
-        left=memory.last_state if running else None,
+        state=MirrorWord.SYNCING if running else _state_left(memory, is_behind=bool(waits)),
+        left=_state_left(memory, is_behind=False) if running else None,
         resources=resources,
         listed=listed,
         retained=retained,
@@ -544,11 +546,8 @@ def _rechecks(memory: SyncState, resources: int, incoming: int) -> dict[str, Any
     return found
 
 
-def _current_state(memory: SyncState, cursor: Cursor, pending: int) -> MirrorWord:
-    word = memory.last_state
-    # After a killed run, or with other filters.
-    is_behind = pending or cursor.is_incomplete or memory.has_gap or memory.refused_count
-    is_behind = is_behind or memory.is_refuted
+def _state_left(memory: SyncState, *, is_behind: bool) -> MirrorWord:
+    is_behind, word = is_behind or memory.is_refuted, memory.last_state
     return MirrorWord.BEHIND if word is MirrorWord.IN_SYNC and is_behind else word
 
 

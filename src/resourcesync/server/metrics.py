@@ -31,12 +31,8 @@ def gauge(name: str, help_text: str, values: Mapping[Labels, float]) -> Metric:
 
 def counter(name: str, help_text: str, values: Mapping[Labels, float]) -> Metric:
     """Return a metric of this program that only rises."""
-    return Metric(
-        name=f"resourcesync_{name}",
-        kind="counter",
-        help_text=help_text,
-        values=tuple(sorted(values.items())),
-    )
+    rows = tuple(sorted(values.items()))
+    return Metric(name=f"resourcesync_{name}", kind="counter", help_text=help_text, values=rows)
 
 
 _HELP: Final = {

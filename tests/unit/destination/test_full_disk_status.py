@@ -26,37 +26,27 @@ def fill(state: SqliteMirrorState) -> None:
             deque(map(state.add_run, rows), maxlen=0)
 
 
-def test_the_reason_of_a_failure_is_told_though_its_row_has_no_room(
+def test_the_reason_of_the_last_failure_is_told_though_its_row_has_no_room(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     clock = ManualClock()
     prepared(monkeypatch, lambda connection: connection.execute("PRAGMA max_page_count = 60"))
     with SqliteMirrorState(tmp_path / "state.db") as state:
-        record_failed_run(FailedRun(code="unavailable", message="it was away"), state, clock)
+        for message in ("no space left", "it was away"):
+            record_failed_run(FailedRun(code="unavailable", message=message), state, clock)
+            clock.advance(hours=1)
+        later = status_of("M", state, running=False).failed_run
         fill(state)
-        clock.advance(hours=1)
 
         with pytest.raises(DiskFullError):
             record_failed_run(FailedRun(code="disk", message="no space left"), state, clock)
         told = status_of("M", state, running=False)
 
+    assert later == FailedRun(code="unavailable", message="it was away")
     assert told.state is MirrorState.FAILING
     assert told.failed_run is not None
     assert (told.failed_run.message, told.outcome) == ("no space left", "disk")
     assert told.last_run == clock.now()
-
-
-def test_the_row_of_a_later_run_counts_more_than_the_note_of_a_failure(tmp_path: Path) -> None:
-    clock = ManualClock()
-    with SqliteMirrorState(tmp_path / "state.db") as state:
-        record_failed_run(FailedRun(code="disk", message="no space left"), state, clock)
-        clock.advance(hours=1)
-        record_failed_run(FailedRun(code="unavailable", message="it is away"), state, clock)
-
-        told = status_of("M", state, running=False)
-
-    assert told.failed_run is not None
-    assert told.failed_run.message == "it is away"
 
 
 def test_files_that_a_killed_run_was_about_to_put_in_place_are_no_copies_yet(

@@ -5,6 +5,7 @@ from collections import deque
 from collections.abc import Callable, Hashable, Iterator
 from concurrent.futures import Future
 from contextlib import contextmanager
+from itertools import takewhile
 from pathlib import Path
 from threading import Lock
 from typing import Any, Final, TypeVar, final
@@ -97,20 +98,17 @@ class StateCache:
             self._store(folder, before, key, found)
         return found
 
-    def status(self, folder: Path) -> MirrorStatus:
+    def status(self, folder: Path, new: MirrorStatus | None = None) -> MirrorStatus:
         """Return the status of a mirror (``mirror_home.read_status``)."""
-        found = self.read(
-            folder,
-            ("status", mirror_home.is_locked(folder)),
-            lambda: mirror_home.read_status(folder),
-        )
-        last = next(iter(self._pulls.get(folder, ())), None)
-        is_recorded = last and found.last_run is not None and found.last_run >= last.started
-        if last is None or last.failed is None or is_recorded:
+        key = "status", mirror_home.is_locked(folder)
+        found = self.read(folder, key, lambda: mirror_home.read_status(folder, new))
+        failed = list(takewhile(lambda pull: pull.failed is not None, self.pulls(folder)))
+        if not failed or (found.last_run is not None and found.last_run >= failed[0].started):
             return found
         which = "left" if found.state is MirrorState.SYNCING else "state"
-        failed = {"failed_run": last.failed, "outcome": last.outcome, "last_run": last.ended}
-        return replace(found, **{which: MirrorState.FAILING}, **failed)
+        told: dict[str, Any] = {"failed_run": failed[0].failed, which: MirrorState.FAILING}
+        told |= {"outcome": failed[0].outcome, "last_run": failed[0].ended}
+        return replace(found, failing_since=found.failing_since or failed[-1].ended, **told)
 
     def _store(self, folder: Path, version: StateVersion, key: Hashable, value: object) -> None:
         with self._lock:

@@ -3,6 +3,7 @@
 import logging
 from collections import deque
 from collections.abc import Callable, Mapping
+from contextlib import ExitStack, suppress
 from datetime import datetime, timedelta
 from itertools import chain
 from pathlib import Path
@@ -14,11 +15,13 @@ from msgspec.structs import replace
 from resourcesync.adapters.consumer_programs import run_program
 from resourcesync.adapters.mirror import own_folder
 from resourcesync.app import mirror_home
+from resourcesync.app.configured_pulls import PullTarget
+from resourcesync.app.mirror_opening import open_mirror_folder
 from resourcesync.destination.audits.reports import recorded_audits
 from resourcesync.destination.reports import FailedRun, RunReport
 from resourcesync.destination.runs import record_failed_run
 from resourcesync.destination.sync_state import SyncState, read_failed
-from resourcesync.errors import ResourceSyncError
+from resourcesync.errors import ConfigurationError, ResourceSyncError
 from resourcesync.mirror_state.database import SqliteMirrorState
 from resourcesync.mirror_state.rows import LoggedChange, RunRow
 from resourcesync.model.own_names import OWN_FOLDER
@@ -55,16 +58,29 @@ def read_history(folder: Path) -> MirrorHistory:
 
 
 def record_failed_pull(
-    folder: Path, failed: Mapping[str, FailedRun], began: datetime, clock: Clock
+    target: PullTarget, failed: Mapping[str, FailedRun], began: datetime, clock: Clock
 ) -> None:
-    """Record a failed pull in each mirror that has no record of it, so that none is in sync."""
-    since = to_microseconds(began)
-    for path in mirror_home.pulled_mirrors(folder):
-        failure = failed.get(str(path), failed.get(""))
+    """Record a failed pull in each mirror that has no record of it, so that none is in sync.
+
+    A new mirror is made for it, if the configuration lets no pull begin, and it has no sets.
+    """
+    since, first = to_microseconds(began), failed.get("")
+    is_single = not (target.place.all_sets or len(target.place.set_names) > 1)
+    is_refused = first is not None and first.kind == ConfigurationError.__name__
+    is_new = is_refused and is_single and not mirror_home.is_present(target.folder)
+    for path in (target.folder,) if is_new else mirror_home.pulled_mirrors(target.folder):
+        failure = failed.get(str(path), first)
         if failure is None or mirror_home.is_locked(path):
             continue  # a run that goes on will record its own end
         try:
-            with SqliteMirrorState(path / OWN_FOLDER / own_folder.STATE_FILE) as state:
+            with ExitStack() as held:
+                if is_new:
+                    home = mirror_home.Home(path, target.store)
+                    opened = open_mirror_folder(home, target.address, clock, is_expected=True)
+                    state = held.enter_context(opened).state
+                else:
+                    file = path / OWN_FOLDER / own_folder.STATE_FILE
+                    state = held.enter_context(SqliteMirrorState(file))
                 last = state.last_run()
                 if last is None or last.ended < since:
                     record_failed_run(failure, state, clock)
@@ -84,7 +100,7 @@ def _read_mirror_history(folder: Path) -> MirrorHistory:
         pulled=None if is_cut or last is None else ended,  # None: due at once
         audited=None if audited is None else audited / SECOND,
         has_failed=failed is not None,
-        wait_until=0.0 if failed is None else ended + failed.retry_after,
+        wait_until=0.0 if failed is None else ended + (failed.retry_after or 0.0),
     )
 
 
@@ -112,11 +128,8 @@ def read_detail(folder: Path, seen: views.MirrorDetail) -> views.MirrorDetail:
 
 def _ended_pull(row: RunRow) -> views.EndedPull:
     report = None
-    if row.mode:
-        try:
-            report = msgspec.json.decode(row.counts, type=RunReport)
-        except msgspec.MsgspecError:  # the row is damaged
-            report = None
+    with suppress(msgspec.MsgspecError):  # the row is damaged
+        report = msgspec.json.decode(row.counts, type=RunReport) if row.mode else None
     return views.EndedPull(
         started=from_microseconds(row.started),
         ended=from_microseconds(row.ended),

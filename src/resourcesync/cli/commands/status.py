@@ -55,7 +55,11 @@ if TYPE_CHECKING:
     is_flag=True,
     help="Exit 1 unless every mirror is in sync, and every Source published, within --max-lag.",
 )
-@option("--max-lag", type=options.DURATION, help="Longest lag that --check accepts, such as 1h.")
+@option(
+    "--max-lag",
+    type=options.DURATION,
+    help="Longest lag that --check accepts, such as 1h, also while a run does what it found.",
+)
 @option(
     "--max-quiet",
     type=options.DURATION,
@@ -116,6 +120,8 @@ def command(output: OutputOptions, **values: Any) -> Job:
 
 
 _Found = list[CheckedMirror | Unreadable]
+ReadStatus = Callable[[Path, MirrorStatus | None], MirrorStatus]
+"""Reads the status of a mirror; the second one is that of a folder that is none yet."""
 
 
 class StatusCheck(NamedTuple):
@@ -123,7 +129,7 @@ class StatusCheck(NamedTuple):
 
     is_requested: bool
     limits: FreshnessSettings
-    read: Callable[[Path], MirrorStatus] | None = None  # None: from its state
+    read: ReadStatus | None = None  # None: from its state
     apart: Callable[[str, Callable[[], _Found]], _Found] = lambda _, read: read()
 
     def measure(self, status: MirrorStatus, own: FreshnessSettings, now: datetime) -> CheckedMirror:
@@ -144,21 +150,19 @@ class _StatusTarget(NamedTuple):
     configuration: MirrorConfiguration
     mirror: ConfiguredMirror | None  # with several sets, that of all
 
-    def status(self, read: Callable[[Path], MirrorStatus]) -> MirrorStatus:
+    def status(self, read: ReadStatus) -> MirrorStatus:
         if self.mirror is None:
-            return read(self.folder)
+            return read(self.folder, None)
         source = self.mirror.source
         if not app.mirror_home.is_mirror(self.folder):
             self.configuration.check_present(self.mirror.name)
             app.mirror_home.is_set_present(self.folder)
-            return MirrorStatus(mirror=self.name, source=source, state=MirrorState.NEW)
-        found = replace(read(self.folder), mirror=self.name)
-        if not found.source:
-            return replace(found, source=source)
+        new = MirrorStatus(mirror=self.name, source=source, state=MirrorState.NEW)
+        found = replace(read(self.folder, new), mirror=self.name)
         of = self.mirror.of_set(self.folder)
-        error = None if found.source == source else of.source_conflict()
+        error = None if found.source in {"", source} else of.source_conflict()
         if error is None:
-            return found
+            return replace(found, source=found.source or source)
         return replace(found, state=MirrorState.FAILING, failed_run=LastingFailure.of(error))
 
 
@@ -220,11 +224,8 @@ def _read_source(
         catalogue = source.present_catalogue()
         found = read_status(source.name, catalogue, most, now)
         failed = app.mirror_home.read_only_failure(catalogue.parent)
-        return (
-            found
-            if failed is None
-            else replace(found, state=SourceState.FAILING, failed_run=failed)
-        )
+        failing = {"state": SourceState.FAILING, "failed_run": failed}
+        return found if failed is None else replace(found, **failing)
     except (ResourceSyncError, OSError) as error:
         return _unreadable(source.name, Path(source.path), error, "source")
 

@@ -183,7 +183,8 @@ def notes_of(seen: CheckedMirror, next_pull: str = "") -> list[str]:
         again = f"resourcesync pull {mirror.mirror}"
         notes.append(f"an audit found that it is not in sync; next: {again}")
     notes += [f"! {failing.uri}   {_failure(failing, ended)}" for failing in failures]
-    if mirror.state is MirrorState.BEHIND and not (notes or faults):
+    is_unpulled = mirror.state is MirrorState.NEW and not next_pull
+    if (mirror.state is MirrorState.BEHIND or is_unpulled) and not (notes or faults):
         faults.append(f"next: resourcesync pull {mirror.mirror}")
     for said in (*faults, *say("remarks", mirror, mirror.mirror)):
         notes += said.split("\n")

@@ -97,7 +97,7 @@ class WatchJobRunner:
         outcome, report = self._run(job, mirror, cancel)
         if job.kind is JobKind.PULL:
             if outcome.status is JobStatus.FAILED:
-                record_failed_pull(mirror.target.folder, report.failed, began, self._clock)
+                record_failed_pull(mirror.target, report.failed, began, self._clock)
             self._remember(mirror.target.folder, report, began)
         return outcome, report
 

@@ -49,9 +49,8 @@ def render_event(event: str, fields: Mapping[str, Any]) -> Iterator[TextLine]:
     match event:
         case "watch":
             names = fields["mirrors"]
-            yield TextLine(
-                f"{forms.counted(len(names), 'mirror')}: {forms.some(names)}", "Watching"
-            )
+            text = f"{forms.counted(len(names), 'mirror')}: {forms.some(names)}"
+            yield TextLine(text, "Watching")
         case "admin":
             yield TextLine(fields["uri"], "Admin")
         case "watch.pull" | "watch.audit" | "watch.hand-on":

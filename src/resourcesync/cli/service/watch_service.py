@@ -110,17 +110,10 @@ class _WatchService:
                 )
                 self._view.push = stack.enter_context(push)
             if chosen.admin is not None:
-                token = self._settings.operator_token()
-                uri = stack.enter_context(
-                    serve_operators(
-                        chosen.admin,
-                        self._view,
-                        self._view.status,
-                        self._view.figures,
-                        self._check_health,
-                        (token, self._operate) if token else None,
-                    )
-                )
+                view, token = self._view, self._settings.operator_token()
+                shown = view, view.status, view.figures, self._check_health
+                operator = (token, self._operate) if token else None
+                uri = stack.enter_context(serve_operators(chosen.admin, *shown, operator))
                 self._screen.report("admin", {"uri": uri})
             yield
 
@@ -260,8 +253,7 @@ class _WatchService:
         if not isinstance(report, JobReport) or report.stopped:
             return
         self.runs += done.job.kind is JobKind.PULL
-        now = self._clock.now()
-        mirror = done.job.mirror
+        now, mirror = self._clock.now(), done.job.mirror
         for problem in report.problems:
             self._screen.problem(problem.about("mirror", mirror))
         if done.job.kind is JobKind.PULL:

@@ -117,10 +117,8 @@ def select_mirrors(mirrors: Sequence[MirrorSummary], query: MirrorQuery) -> Mirr
     found = [summary for summary in searched if not query.state or query.state in _filters(summary)]
     groups = () if query.text or query.state else _groups(found)
     folded = {summary.name for group in groups for summary in group.mirrors}
-    rows = sorted(
-        (summary for summary in found if summary.name not in folded),
-        key=lambda summary: (not summary.error, summary.seen.rank),
-    )
+    single = [summary for summary in found if summary.name not in folded]
+    rows = sorted(single, key=lambda summary: (not summary.error, summary.seen.rank))
     last = max(-(-len(rows) // PAGE_SIZE), 1)
     return MirrorSelection(
         query=msgspec.structs.replace(query, page=min(query.page, last)),
@@ -148,9 +146,7 @@ def _groups(mirrors: Sequence[MirrorSummary]) -> tuple[FailureGroup, ...]:
         code = status.outcome if status.failed_run is None else status.failed_run.code
         found.setdefault((code, host), []).append(summary)
     groups = [
-        FailureGroup(
-            code=code, host=host, mirrors=tuple(sorted(same, key=lambda summary: summary.name))
-        )
+        FailureGroup(code=code, host=host, mirrors=tuple(sorted(same, key=lambda one: one.name)))
         for (code, host), same in found.items()
         if len(same) >= _SMALLEST_GROUP
     ]
