@@ -153,9 +153,10 @@ def status_of_sources(at: Scene) -> None:
     at.run("resourcesync status")
     at.run("resourcesync status quiet failing --json")
     at.run("resourcesync status --check --max-lag 0s dead quiet")
-    at.run("resourcesync status ./quiet --check --max-lag 1h")
+    at.run("resourcesync status catalogue:quiet/.resourcesync/catalogue.db --check --max-lag 1h")
     shutil.rmtree("dead/.resourcesync")  # its documents stay
     at.run("resourcesync status dead --check")
+    at.run("resourcesync publish ./dead")
     at.configure(table.format("failing") + "allow_empty = true\n")
     at.silently("resourcesync publish failing")
     at.run("resourcesync status --check")

@@ -9,7 +9,7 @@ import msgspec
 
 from resourcesync import app
 from resourcesync.app import configured_mirrors
-from resourcesync.errors import ConfigurationError, StateError, StorageError, quoted
+from resourcesync.errors import ConfigurationError, StorageError
 from resourcesync.settings import config_file
 from resourcesync.settings.config_file import ConfigFile, SettingValue
 from resourcesync.settings.mirror import FreshnessSettings, Network, SecretNames, SystemSettings
@@ -67,15 +67,8 @@ class ConfiguredSource(msgspec.Struct, frozen=True, kw_only=True):
         folders = (Path(self.path if out is None else str(out.value)), catalogue.parent.parent)
         traces = () if has_catalogue else map(app.mirror_home.trace_of_source, folders)
         if trace := next(filter(None, traces), None):
-            again = f"resourcesync publish {quoted(self.name, 'DIR')}"
-            if "url" not in self.settings:  # the catalogue had it
-                again = app.trees.first_command(self.name)
-            raise StateError(
-                f"the catalogue of {self.name} is missing",
-                evidence=(("tried", f"{catalogue}: not found"), ("here", f"{trace}, published")),
-                hint="name the folder that has it (publish --out, --state), or restore it; to begin"
-                f" anew: {again} --initialise",
-            )
+            has_url = "url" in self.settings  # else the catalogue had it
+            raise app.trees.lost_catalogue_error(self.name, catalogue, trace, has_url=has_url)
         return catalogue
 
     @property

@@ -19,7 +19,7 @@ from resourcesync.app.publishing.mending import publish_mended
 from resourcesync.app.shared_description import SharedDescription
 from resourcesync.catalogue.database import SourceCatalogue
 from resourcesync.catalogue.recording import CatalogueRecording
-from resourcesync.errors import ConfigurationError, OutOfScopeError, quoted
+from resourcesync.errors import ConfigurationError, OutOfScopeError, StateError, quoted
 from resourcesync.own_files import is_present
 from resourcesync.ports import Clock
 from resourcesync.ports.documents import DocumentStore
@@ -74,8 +74,12 @@ def publish_tree(
     asked = asked or PublishRequest()
     folders = _Folders(root, root if state is None else state)
     _check(folders, chosen)
+    catalogue, out = folders.home / CATALOGUE, str(chosen.get("out") or "")
+    trace = root / out / naming.CAPABILITY_LIST
+    if "url" not in chosen and not is_present(catalogue) and is_present(trace):
+        raise lost_catalogue_error(str(root), catalogue, trace)
     attempt = partial(_publish, folders, chosen, clock, asked)
-    return publish_mended(folders.home / CATALOGUE, clock, asked, attempt)
+    return publish_mended(catalogue, clock, asked, attempt)
 
 
 def _publish(
@@ -370,6 +374,19 @@ def first_command(target: object, out: object = None) -> str:
     """Return the command of a first publication; ``out`` is empty for a folder to choose."""
     into = "" if out is None else f" --out {quoted(out, 'FOLDER')}"
     return f"resourcesync publish {quoted(target, 'DIR')} --url https://HOST/{into}"
+
+
+def lost_catalogue_error(
+    name: str, catalogue: Path, trace: Path, *, has_url: bool = False
+) -> StateError:
+    """Return the error for a Source whose documents are here, and whose catalogue is not."""
+    again = f"resourcesync publish {quoted(name, 'DIR')}" if has_url else first_command(name)
+    return StateError(
+        f"the catalogue of {name} is missing",
+        evidence=(("tried", f"{catalogue}: not found"), ("here", f"{trace}, published")),
+        hint="name what has it (publish --out, --state, catalogue:FILE), or restore it; to begin"
+        f" anew: {again} --initialise",
+    )
 
 
 def unknown_address_error(target: object, out: object = None) -> ConfigurationError:

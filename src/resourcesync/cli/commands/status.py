@@ -79,13 +79,13 @@ if TYPE_CHECKING:
 def command(output: OutputOptions, **values: Any) -> Job:
     """Show how far behind each mirror is, and when each Source was published.
 
-    MIRROR and SOURCE are names in the configuration file, or folders; without one, all of the
-    configuration file, or if it has none, those in the current folder. `status` only reports, from
-    their own states: it sends no request, and without --check it exits with 0 if it can read
-    them all. Lag is the time since the last run that found the mirror in sync, or published all of
-    the Source: it grows if runs fail or do not happen, not if nothing changes. --max-lag and
-    --max-quiet override max_lag and max_quiet of a table; Sources have only the first. -q shows
-    only what is not fine.
+    MIRROR and SOURCE are names in the configuration file, or folders, or catalogue:FILE; without
+    one, all of the configuration file, or if it has none, those in the current folder. `status`
+    only reports, from their own states: it sends no request, and without --check it exits with 0
+    if it can read them all. Lag is the time since the last run that found the mirror in sync, or
+    published all of the Source: it grows if runs fail or do not happen, not if nothing changes.
+    --max-lag and --max-quiet override max_lag and max_quiet of a table; Sources have only the
+    first. -q shows only what is not fine.
     """
     configuration = options.load(values["config"])
     check: bool = values["check"]
@@ -231,8 +231,11 @@ def _read_source(
 
 
 def _is_source_folder(place: str) -> bool:
+    from resourcesync.source.publication_settings import CATALOGUE_SCHEME  # noqa: PLC0415 - not for mirrors
+
     folder = Path(place)
-    return not _is_mirror_folder(folder) and app.mirror_home.trace_of_source(folder) is not None
+    is_published = app.mirror_home.trace_of_source(folder) is not None
+    return place.startswith(CATALOGUE_SCHEME) or (is_published and not _is_mirror_folder(folder))
 
 
 def _read_apart(
