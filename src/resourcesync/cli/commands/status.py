@@ -231,11 +231,10 @@ def _read_source(
 
 
 def _is_source_folder(place: str) -> bool:
-    from resourcesync.source.publication_settings import CATALOGUE_SCHEME  # noqa: PLC0415 - not for mirrors
-
+    if place.startswith("catalogue:"):
+        return True
     folder = Path(place)
-    is_published = app.mirror_home.trace_of_source(folder) is not None
-    return place.startswith(CATALOGUE_SCHEME) or (is_published and not _is_mirror_folder(folder))
+    return not _is_mirror_folder(folder) and app.mirror_home.trace_of_source(folder) is not None
 
 
 def _read_apart(
