@@ -50,6 +50,22 @@ def test_a_repair_names_the_damage_that_only_a_later_audit_found(spoilt: str, sa
     assert step == "  next   run it again: resourcesync pull museum"
 
 
+def test_a_repair_names_what_the_source_does_not_list_and_the_steps_that_end_that(
+    museum: str, source: TinySource, said: Said
+) -> None:
+    source.offer(dict(list(FILES.items())[2:]), at=LATER)
+
+    for more, first in (("-n", "Dry run"), ("-i", "Not in sync   10 of 12 (2 not listed)  exit 3")):
+        assert run(["repair", museum, more]) == 3
+        shown = said.readouterr().out
+        assert shown.startswith(first)
+        assert "next   2 copies not listed: resourcesync pull museum deletes or keeps them" in shown
+        assert "run it again" not in shown
+    assert run(["status", museum, "--json"]) == 0
+    assert [row["in_sync_ratio"] for row in rows(said) if "in_sync_ratio" in row] == [None]
+    assert run(["repair", museum, "--delete"]) == 0
+
+
 def test_a_repair_of_a_folder_of_sets_repairs_each_whatever_another_one_lacks(
     source: TinySource, here: Path
 ) -> None:

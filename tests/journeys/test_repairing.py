@@ -4,30 +4,13 @@ from pathlib import Path
 
 import pytest
 
-from resourcesync.destination.audits.reports import AuditReport
 from resourcesync.destination.lists.absence_proof import ListMoments
-from resourcesync.destination.options import PullOptions
-from resourcesync.destination.reports import MirrorState, RunReport
+from resourcesync.destination.reports import MirrorState
 from resourcesync.errors import RollbackError
 from tests.support.storage.cursors import set_cursor
 from tests.support.worlds.dump_source import DumpSource, Packed, many, zipped
 from tests.support.worlds.published_source import PublishedSource
 from tests.support.worlds.world import World
-
-
-def repair(
-    world: World[PublishedSource],
-    audit: AuditReport | None = None,
-    *,
-    deleting: bool = False,
-    **options: object,
-) -> RunReport:
-    world.fetcher.asked.clear()
-    with world.destination() as destination:
-        chosen = PullOptions(**options)  # type: ignore[arg-type]  # the test knows
-        return destination.repair(
-            None if audit is None else audit.findings, chosen, deleting=deleting
-        )
 
 
 def quarantine(world: World[PublishedSource]) -> dict[str, str]:
@@ -42,8 +25,9 @@ def test_what_is_missing_or_altered_is_fetched_again_and_nothing_else(
     (world.folder / "objects/0001.html").unlink()
     (world.folder / "objects/0002.html").write_text("my own words")
     (world.folder / "notes.txt").write_text("mine")
+    world.fetcher.asked.clear()
 
-    report = repair(world)
+    report = world.repair()
 
     assert report.state is MirrorState.IN_SYNC
     assert (report.created, report.updated) == (1, 1)
@@ -60,13 +44,14 @@ def test_extras_are_deleted_only_when_asked_for(world: World[PublishedSource]) -
     world.pull()
     world.source.publish_deletion("objects/0006.html")
     (world.folder / "notes.txt").write_text("mine")
-    found = world.audit()
+    found = world.audit().findings
 
-    planned, kept = repair(world, found, dry_run=True), repair(world, found)
-    assert (planned.state, kept.state) == (MirrorState.BEHIND, MirrorState.BEHIND)
-    assert kept.deleted == 0
+    world.source.publish_file("objects/0050.html", "made after the audit")
+    for kept in (world.repair(found, dry_run=True), world.repair(found)):
+        assert (kept.state, kept.deleted, kept.retained.extra) == (MirrorState.BEHIND, 0, 1)
+        assert (kept.listed.right, kept.listed.pending) == (40, 1)
     assert (world.folder / "objects/0006.html").exists()
-    gone = repair(world, found, deleting=True)
+    gone = world.repair(found, deleting=True)
 
     assert gone.deleted == 1
     assert not (world.folder / "objects/0006.html").exists()
@@ -79,8 +64,9 @@ def test_a_source_that_was_set_back_repairs_nothing(world: World[PublishedSource
     with world.state() as state:
         set_cursor(state, moments=ListMoments(head=1 << 52))
 
+    world.fetcher.asked.clear()
     with pytest.raises(RollbackError):
-        repair(world)
+        world.repair()
 
     assert world.asked_resources() == []
 

@@ -115,8 +115,9 @@ class SyncOutcome(msgspec.Struct, kw_only=True):
 
     ``None``: ``selected_count`` if the whole list was not read, the other two if they are as
     stored. ``is_complete``: the plan was executed to the end. ``postponed`` are resources that are
-    not due yet, and those of them that have a copy. ``is_written``: what is to be done is stored;
-    not so in a dry run.
+    not due yet, and those of them that have a copy. ``untold``: what a repair found that no run
+    stored: resources to fetch, and copies not as listed. ``extra_count``: the unlisted copies that
+    it leaves to a pull. ``is_written``: what is to be done is stored; not so in a dry run.
     """
 
     mode: Mode
@@ -131,6 +132,8 @@ class SyncOutcome(msgspec.Struct, kw_only=True):
     refused_count: int = 0
     unread_parts: int = 0
     postponed: tuple[int, int] = (0, 0)
+    untold: tuple[int, int] = (0, 0)
+    extra_count: int = 0
     is_written: bool = True
     are_deletions_done: bool = True
     spent: Spent = ""
@@ -140,10 +143,9 @@ class SyncOutcome(msgspec.Struct, kw_only=True):
 
 def out_of_time() -> SyncOutcome:
     """Return the outcome of a pull whose time was over before it had a plan."""
-    plan = PlanSummary(mode=Mode.UNCHANGED)
-    return SyncOutcome(
-        mode=plan.mode, plan=plan, is_complete=False, are_deletions_done=False, spent="time"
-    )
+    pulled = SyncOutcome(mode=Mode.UNCHANGED, plan=PlanSummary(mode=Mode.UNCHANGED), spent="time")
+    pulled.is_complete = pulled.are_deletions_done = False
+    return pulled
 
 
 class Next(Enum):

@@ -1,5 +1,6 @@
 """Repair: findings of an audit, resolved as by a baseline, for these resources only."""
 
+from collections import Counter
 from collections.abc import Collection, Iterable, Iterator
 from contextlib import ExitStack
 from itertools import chain, islice
@@ -85,42 +86,34 @@ class Repair:
     def _repair(
         self, listed: ListedRows, wanted: set[str], extra: set[str], inspector: CopyInspector
     ) -> SyncOutcome:
-        rows = (row for row in self._rows(listed) if row.uri in wanted)
-        self._pull.path_assignment.assign_new(rows)
+        pull, found = self._pull, (listed, wanted, inspector)
+        pull.path_assignment.assign_new(row for row in self._rows(listed) if row.uri in wanted)
         self._discard_listed(extra, listed)
-        with RecordedPlan(self._pull, is_audited=True) as planned:
-            fetches = self._fetches(listed, wanted, inspector)
+        with RecordedPlan(pull, is_audited=True) as planned:
+            fetches = self._fetches(*found)
             counts = planned.count(chain(fetches, self._deletions(extra)), Mode.BASELINE)
-            foreseen, plan = planned.report(counts), counts.plan
-        pulled = SyncOutcome(
-            mode=Mode.BASELINE,
-            plan=plan,
-            deletions=foreseen,
-            refused_count=self._pull.selection.refusals.count,
-            unread_parts=len(self._pull.selection.refusals.unread),
-        )
-        if self._pull.options.dry_run:
+            foreseen, plan, refusals = planned.report(counts), counts.plan, pull.selection.refusals
+        pulled = SyncOutcome(mode=Mode.BASELINE, plan=plan, deletions=foreseen)
+        pulled.refused_count, pulled.unread_parts = refusals.count, len(refusals.unread)
+        if pull.options.dry_run:
             pulled.retained_count = 0  # which stay shows the repair itself
             self._foresee_undeleted(pulled, extra)
-            pulled.is_complete = self._is_in_sync(listed, wanted, extra)
+            self._judge(pulled, listed, wanted, extra)
             return pulled
         if plan.create + plan.update + plan.delete:
-            self._pull.begin_repair()
-        self._pull.record_new_refused()
+            pull.begin_repair()
+        pull.record_new_refused()
         fetch_planned(
-            self._pull,
-            pulled,
-            lambda: self._pull.marked(self._fetches(listed, wanted, inspector)),
-            at=listed.checkpoint,
+            pull, pulled, lambda: pull.marked(self._fetches(*found)), at=listed.checkpoint
         )
         if pulled.tally.undecided:
-            self._pull.move(self._pull.cursor.with_baseline_due())
+            pull.move(pull.cursor.with_baseline_due())
         if plan.delete:
             self._delete(pulled, extra, listed.checkpoint)
         else:
             pulled.are_deletions_done = not pulled.tally.gone  # the next pull deletes those
         self._report_remaining(wanted)
-        pulled.is_complete = pulled.is_complete and self._is_in_sync(listed)
+        self._judge(pulled, listed)
         return pulled
 
     def _foresee_undeleted(self, pulled: SyncOutcome, extra: Collection[str] = ()) -> None:
@@ -138,7 +131,7 @@ class Repair:
         for task in islice(self._pull.sync_state.failing_tasks(), _MAX_REPORTED):
             if task.uri not in wanted and task.code != LOCAL_CHANGE:
                 reason = f"{task.reason}; not part of this repair"
-                found = ("postpone", task.loc, task.path, task.code, reason)
+                found = "postpone", task.loc, task.path, task.code, reason
                 fields = failed_item(*found, kept=False, tries=task.tries)
                 self._pull.dependencies.report("item", fields)
 
@@ -149,37 +142,45 @@ class Repair:
         # Tasks of earlier pulls are not of this reading: the Source may have withdrawn them.
         delete_pending(pull, pulled, generation=pull.generation)
 
-    def _is_in_sync(
-        self, listed: ListedRows, wanted: Collection[str] = (), extra: Collection[str] = ()
-    ) -> bool:
-        if self._pull.selection.refusals.count:
-            return False
-        state = self._pull.state
-        for difference in compare(state.copies(), self._rows(listed), same=_agrees):
+    def _judge(self, pulled: SyncOutcome, listed: ListedRows, *mended: Collection[str]) -> None:
+        """Count what is not as listed, other than the wanted and extra that a dry run mends."""
+        wanted, extra = mended or ((), ())
+        found, rows = Counter[str](), self._rows(listed)
+        for difference in compare(self._pull.state.copies(), rows, same=_agrees):
             match difference:
-                case Deleted(copy) if copy.uri not in extra:
-                    waiting = state.pending_of(copy.uri)
-                    is_kept = waiting is not None and waiting.task == PendingTask.RETAIN
-                    if not is_kept or copy.is_damaged:
-                        return False
-                case Created(row) | Updated(_, row) if row.uri in wanted:
-                    pass
-                case Created(row) if self._is_wrong(None, row, is_read=listed.was_read):
-                    return False
-                case Updated(copy, row) if self._is_wrong(copy, row, is_read=listed.was_read):
-                    return False
-        return True
+                case Deleted(copy):
+                    found[self._fault_of_unlisted(copy, is_deleted=copy.uri in extra)] += 1
+                case Created(row) if row.uri not in wanted:
+                    found[self._fault_of(None, row, is_read=listed.was_read)] += 1
+                case Updated(copy, row) if row.uri not in wanted:
+                    found[self._fault_of(copy, row, is_read=listed.was_read)] += 1
+        is_wrong = found.total() > found[""] + found["planned"]
+        pulled.is_complete &= not (is_wrong or self._pull.selection.refusals.count)
+        pulled.extra_count = found["extra"] + found["due"]
+        wrong = found["outdated"] + found["extra"] + found["planned"]
+        pulled.untold = found["missing"] + found["outdated"], wrong
+        pulled.tally.undecided = max(pulled.tally.undecided, found["undecided"])
 
-    def _is_wrong(self, copy: Copy | None, row: planner.ListedEntry, *, is_read: bool) -> bool:
-        if row.change == planner.FILTERED:
-            return copy is not None and copy.is_damaged
+    def _fault_of_unlisted(self, copy: Copy, *, is_deleted: bool) -> str:
+        task = self._pull.state.pending_of(copy.uri)
+        if task is None or is_deleted:
+            return "" if task else "planned" if is_deleted else "extra"
+        if task.task == PendingTask.RETAIN and not copy.is_damaged:
+            return ""
+        is_due = (task.task, task.code) == (PendingTask.DELETE, "")
+        return "due" if is_due and not self._pull.sync_state.holds(task) else "stored"
+
+    def _fault_of(self, copy: Copy | None, row: planner.ListedEntry, *, is_read: bool) -> str:
         task = self._pull.state.pending_of(row.uri)
-        if task is not None and self._pull.sync_state.accepts(task.code):
-            return copy is not None and copy.is_damaged
+        is_accepted = task is not None and self._pull.sync_state.accepts(task.code)
+        if is_accepted or row.change == planner.FILTERED:
+            return "stored" if copy is not None and copy.is_damaged else ""
         known = listing_status(row, copy, task, is_read=is_read)
-        if known is ListingStatus.LISTED:
-            return copy is None or not _agrees(copy, row._replace(undated=False))
-        return known is ListingStatus.OPEN
+        if known is ListingStatus.OPEN:
+            return "undecided"
+        if known is ListingStatus.GONE or (copy and _agrees(copy, row._replace(undated=False))):
+            return ""
+        return "stored" if task is not None else "missing" if copy is None else "outdated"
 
     def _discard_listed(self, extra: set[str], listed: ListedRows) -> None:
         for row in self._rows(listed):

@@ -197,6 +197,7 @@ class RetainedCounts(msgspec.Struct, frozen=True, kw_only=True):
     Attributes:
         unlisted: The Source no longer lists them, and policy retains them.
         open: They are not in the list, which does not prove yet that they are gone.
+        extra: They are not listed, and a repair leaves them to a pull.
         filtered: They no longer match the filters.
         restored: They are not listed, and were restored from the trash.
         damaged: They are not listed, or excluded by the filters, and were found changed or missing.
@@ -209,6 +210,7 @@ class RetainedCounts(msgspec.Struct, frozen=True, kw_only=True):
 
     unlisted: int = 0
     open: int = 0
+    extra: int = 0
     filtered: int = 0
     restored: int = 0
     damaged: int = 0
@@ -447,7 +449,7 @@ class MirrorStatus(msgspec.Struct, frozen=True, kw_only=True):
         recheck_reached_seconds: Time in which that is really done.
         is_counted: All that the Source lists is known. Until a first pull, or one with other
             filters, completes, the number of missing resources is unknown.
-        is_refuted: An audit since the last run that was in sync found that the mirror is not.
+        is_refuted: An audit or repair since the last run that was in sync found it is not.
         audit_accuracy_ratio: Share of the checked copies that the last audit found right, 0 to 1.
         audit_damaged: Copies whose files the last audit found missing, changed or unreadable.
     """

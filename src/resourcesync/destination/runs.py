@@ -61,7 +61,8 @@ class MirrorRun:
         now = to_microseconds(self._dependencies.clock.now())
         row = RunRow(self.id, self._began_at, now, mode, outcome, counts)
         if word is not Word.IN_SYNC:  # after a kill between the two it must not count as in sync
-            notes.write(word=word, certificate_until=certificate)
+            refuted = mode == "repair" or None  # it compares all, as an audit does
+            notes.write(word=word, certificate_until=certificate, refuted=refuted)
             state.add_run(row)
             return
         state.add_run(row)
@@ -135,17 +136,13 @@ def count_listed(
         if not pulled.is_written:
             pending, outdated = pulled.postponed
             pending, outdated = pending + plan.create + plan.update, outdated + plan.update
+        pending, outdated = pending + pulled.untold[0], outdated + pulled.untold[1]
         not_listed = counts.of_task(PendingTask.RETAIN) + counts.of_task(PendingTask.DELETE)
         unchanged = max(0, state.count() - not_listed - outdated - applied)
         refused = max(memory.refused_count, pulled.refused_count)
-    return reports.ListedCounts(
-        unchanged=unchanged,
-        applied=applied,
-        pending=pending - absent - skipped,
-        absent=absent,
-        skipped=skipped,
-        refused=refused,
-    )
+    pending -= absent + skipped
+    right = reports.ListedCounts(unchanged=unchanged, applied=applied, refused=refused)
+    return replace(right, pending=pending, absent=absent, skipped=skipped)
 
 
 def build_report(
@@ -255,6 +252,7 @@ def _retained_counts(
         stored,
         unlisted=stored.unlisted if pulled.unread_parts or kept is None else kept,
         open=stored.open if pulled.is_written else pulled.missed_count,
+        extra=pulled.extra_count,
         filtered=stored.filtered if planned is None else planned,
         damaged=damaged,
         excluded=min(stored.excluded, damaged),

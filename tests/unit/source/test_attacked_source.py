@@ -17,7 +17,8 @@ from resourcesync.documents.reader import read
 from resourcesync.errors import OriginalChangedError
 from resourcesync.model.digests import Digest
 from resourcesync.model.entries import CapabilityEntry, Change, Resource
-from resourcesync.model.vocabulary import ChangeKind
+from resourcesync.model.timestamps import SECOND
+from resourcesync.model.vocabulary import Capability, ChangeKind
 from resourcesync.ports.originals import Original
 from resourcesync.source import naming
 from resourcesync.source.dumps.dump_publisher import DumpPublisher
@@ -181,28 +182,30 @@ def test_a_change_is_packed_also_when_other_digests_were_asked_for_since() -> No
     assert [data for *_, data in source.members(naming.CHANGE_DUMP)] == [b"second a"]
 
 
-def test_a_change_dump_tells_nothing_of_another_base() -> None:
+def test_dumps_and_their_archives_tell_nothing_of_another_base() -> None:
     source, _ = flickering()
-    source.dump(changes=True)
+    source.dump(changes=True, archive=SECOND * 3_600)
     source.put("a", "second a")
     source.publish()
-    source.dump(changes=True)
+    source.dump(changes=True, archive=SECOND * 3_600)
     source.originals = MemoryOriginals(source.clock)
     source.originals.put(OTHER + "a", b"second a")
     source.scan()
 
-    for content in ("", "third a"):
+    for content in ("", "third a", "fourth a"):
         if content:
             source.originals.put(OTHER + "a", content.encode())
             source.scan()
-        other = open_source(source.catalogue, source.documents, source.clock, OTHER)
-        DumpPublisher(other, PresentContents(source.originals)).publish(changes=True)
+        other = open_source(source.catalogue, source.documents, source.clock, OTHER, archive=3_600)
+        dumps = DumpPublisher(other, PresentContents(source.originals))
+        dumps.publish(resources=bool(content), changes=True)
         ListPublisher(other).publish()
+        assert ("resourcedump.xml" in led_to(source)) is bool(content)
 
-    assert [(entry.uri, data) for _, entry, data in source.members(naming.CHANGE_DUMP)] == [
-        (OTHER + "a", b"third a")
-    ]
-    assert [entry.uri for _, entry, _ in source.members()] == [OTHER + "a"]
+    (former,) = source.told(naming.ARCHIVES[Capability.RESOURCE_DUMP_ARCHIVE])[1]
+    names = former.uri.removeprefix(OTHER), naming.RESOURCE_DUMP, naming.CHANGE_DUMP
+    found = [(entry.uri, data) for name in names for _, entry, data in source.members(name)]
+    assert found == [(OTHER + "a", f"{nth} a".encode()) for nth in ("third", "fourth") * 2]
 
 
 def led_to(source: DumpedSource) -> set[str]:

@@ -224,7 +224,7 @@ _NO_RERUN: Final = (
 )
 """Codes of failures that no rerun mends, with words of their own."""
 
-_UNLISTED: Final = ("retained.damaged", "retained.restored", "retained.unlisted")
+_UNLISTED: Final = ("retained.damaged", "retained.restored", "retained.unlisted", "retained.extra")
 """Copies that can be deleted only if the lists prove that their resources are gone."""
 
 
@@ -318,8 +318,8 @@ def conclude(
     if report.dry_run:
         lines = _dry_run_lines(report, plan)
         if code is ExitCode.PARTIAL:
-            damaged = "retained.damaged", "retained.excluded", "retained.edited"
-            only = (*damaged, "retained.open", "faults.gap", "faults.unread", "unusable")
+            copies = (f"retained.{of}" for of in ("damaged", "excluded", "edited", "open", "extra"))
+            only = (*copies, "faults.gap", "faults.undecided", "faults.unread", "unusable")
             lines += _next_steps(report, folder, only=only)
     elif report.spent:
         lines = _budget_lines(report, folder, plan)
@@ -332,14 +332,10 @@ def conclude(
     if report.held and not report.spent:
         steps = release_steps(report, folder, by)
         lines = [*lines, *(TextLine(f"{_NEXT}{step}") for step in steps)]
-    if code is not ExitCode.OK:
+    fields, shown = report_fields(report), code is not ExitCode.OK
+    if shown:
         lines[0] = lines[0]._replace(text=f"{lines[0].text}  exit {int(code)}")
-    return CommandOutcome(
-        exit=code,
-        closing=tuple(lines),
-        fields=report_fields(report),
-        shows_exit=code is not ExitCode.OK,
-    )
+    return CommandOutcome(exit=code, closing=tuple(lines), fields=fields, shows_exit=shown)
 
 
 def _dry_run_lines(report: RunReport, plan: Mapping[str, object]) -> list[TextLine]:
@@ -351,10 +347,8 @@ def _dry_run_lines(report: RunReport, plan: Mapping[str, object]) -> list[TextLi
         counts.insert(0, f"rename {formatting.count(report.renamed)}")
     unsized = count_field(plan, "unsized")
     more = f" and {formatting.count(unsized)} of unknown size" if unsized else ""
-    text = (
-        f"would {', '.join(counts)}, fetch {formatting.size(count_field(plan, 'bytes'))}{more};"
-        f" nothing was changed  {formatting.duration(report.seconds)}"
-    )
+    fetch = f"fetch {formatting.size(count_field(plan, 'bytes'))}{more}; nothing was changed"
+    text = f"would {', '.join(counts)}, {fetch}  {formatting.duration(report.seconds)}"
     lines = [TextLine(text, "Dry run", QUIET)]
     if report.held:
         share = formatting.share(report.held, report.held_of)
@@ -427,7 +421,7 @@ def _changes(report: RunReport) -> str:
 
 def _right_of(report: RunReport) -> str:
     least = "at least " if report.faults.gap or report.faults.unread else ""
-    wanted = formatting.count(report.listed.total + report.held)
+    wanted = formatting.count(report.listed.total + report.held + report.retained.extra)
     return f"{formatting.count(report.listed.right)} of {least}{wanted}"
 
 
@@ -455,8 +449,9 @@ def _not_in_sync(report: RunReport, folder: str, code: ExitCode) -> list[TextLin
         return [TextLine(text, "Stopped", QUIET), held]
     # A rerun does not help for entries that cannot be used, nor for what the Source must mend.
     others = counts["other_failed"] - sum(counts[code] for code in _NO_RERUN)
-    is_known = bool(report.failed - others or listed.refused or faults.undecided or retained.open)
-    is_known = is_known or bool(faults.gap or faults.skew_seconds or faults.absent_below)
+    is_known = bool(report.failed - others or listed.refused or retained.open or retained.extra)
+    is_known = is_known or faults.gap or bool(faults.undecided or faults.absent_below)
+    is_known = is_known or faults.skew_seconds != 0
     # A rerun helps the others, unless all of them rest.
     when = _tried_again(report) if others > 0 or not is_known else {}
     steps = _next_steps(report, folder, more=counts | when)

@@ -181,7 +181,7 @@ def notes_of(seen: CheckedMirror, next_pull: str = "") -> list[str]:
         notes.append(f"{waiting} not in the mirror as listed; {_tried_again(mirror, next_pull)}.")
     elif mirror.is_refuted and mirror.state is MirrorState.BEHIND and not faults:
         again = f"resourcesync pull {mirror.mirror}"
-        notes.append(f"an audit found that it is not in sync; next: {again}")
+        notes.append(f"an audit or repair found that it is not in sync; next: {again}")
     notes += [f"! {failing.uri}   {_failure(failing, ended)}" for failing in failures]
     is_unpulled = mirror.state is MirrorState.NEW and not next_pull
     if (mirror.state is MirrorState.BEHIND or is_unpulled) and not (notes or faults):

@@ -88,14 +88,9 @@ class DumpPublisher:
         """Pack what is not packed yet, and list it."""
         with self._catalogue.snapshot() as snapshot:
             plan, before = PLAN.read(self._catalogue), dump_record.read_dumps(self._catalogue)
-            writer = DocumentWriter(
-                self._documents,
-                self._naming,
-                before.documents,
-                dialect=self._settings.dialect,
-                moment=snapshot.at,
-            )
-            after = self._for_base(before)
+            after, dialect = self._for_base(before), self._settings.dialect
+            found = self._documents, self._naming, after.documents
+            writer = DocumentWriter(*found, dialect=dialect, moment=snapshot.at)
             since = self._now() - self._archive
             kept = (dump for dump in after.former if self._archive and dump.since >= since)
             after = replace(after, former=tuple(kept)[-MOST_LISTS:])
@@ -121,11 +116,11 @@ class DumpPublisher:
         )
 
     def _for_base(self, record: DumpRecord) -> DumpRecord:
-        """Return the record without changes of another base, for which a Source must not speak."""
-        base = self._naming.base_uri
+        """Return the record without dumps of another base, for which a Source must not speak."""
+        base, taken = self._naming.base_uri, {package.name: 0 for package in record.resources}
         if record.base_uri in ("", base):
             return replace(record, base_uri=base)
-        return replace(record, base_uri=base, changes=(), former=())
+        return DumpRecord(base_uri=base, number=record.number, orphans=record.orphans | taken)
 
     def _resources(
         self, snapshot: CatalogueSnapshot, writer: DocumentWriter, record: DumpRecord, oldest: int
