@@ -20,7 +20,7 @@ from resourcesync.destination.pending_tasks import (
 )
 from resourcesync.destination.pull_session import SyncOutcome, SyncSession
 from resourcesync.destination.reports import Failing, Mode
-from resourcesync.destination.runs import RecordedPlan, delete_pending, fetch_planned
+from resourcesync.destination.runs import RecordedPlan, delete_pending, fetch_planned, uri_of
 from resourcesync.destination.transfers.verification import inspected_copy
 from resourcesync.merge_join import Created, Deleted, Updated, compare
 from resourcesync.mirror_state.rows import Copy, PendingTask, StateTransaction
@@ -78,7 +78,7 @@ class Repair:
             foreseen, plan = planned.report(counts), counts.plan
         pulled = SyncOutcome(mode=plan.mode, plan=plan, deletions=foreseen)
         if self._pull.options.dry_run:
-            self._foresee_undeleted(pulled)
+            self._foresee_others(pulled)
         return pulled
 
     def _repair(
@@ -100,7 +100,8 @@ class Repair:
         )
         if self._pull.options.dry_run:
             pulled.retained_count = 0  # which stay shows the repair itself
-            self._foresee_undeleted(pulled, extra)
+            tried = map(uri_of, self._fetches(listed, wanted, inspector))
+            self._foresee_others(pulled, extra.union(tried))
             pulled.is_complete = self._is_in_sync(listed, wanted, extra)
             return pulled
         if plan.create + plan.update + plan.delete:
@@ -122,16 +123,20 @@ class Repair:
         pulled.is_complete = pulled.is_complete and self._is_in_sync(listed)
         return pulled
 
-    def _foresee_undeleted(self, pulled: SyncOutcome, extra: Collection[str] = ()) -> None:
-        foreseen, others = pulled.deletions, 0
+    def _foresee_others(self, pulled: SyncOutcome, tried: Collection[str] = ()) -> None:
+        foreseen, others, memory = pulled.deletions, 0, self._pull.sync_state
+        for task in self._pull.state.pending(PendingTask.FETCH):
+            foreseen.left += task.uri not in tried and not memory.accepts(task.code)
         for task in self._pull.state.pending(PendingTask.DELETE):
-            if task.uri not in extra:
+            if task.uri not in tried:
                 others += not task.code
                 if task.code == EDITED:
                     edited = Failing(uri=task.loc, code=LOCAL_CHANGE, reason=EDITED_REASON)
                     foreseen.failures.append(edited)
         if foreseen.held or self._pull.sync_state.held_of:
             foreseen.held += others
+        else:
+            foreseen.left += others
 
     def _report_remaining(self, wanted: set[str]) -> None:
         for task in islice(self._pull.sync_state.failing_tasks(), _MAX_REPORTED):

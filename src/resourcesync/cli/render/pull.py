@@ -319,8 +319,9 @@ def conclude(
         lines = _dry_run_lines(report, plan)
         if code is ExitCode.PARTIAL:
             damaged = "retained.damaged", "retained.excluded", "retained.edited"
-            only = (*damaged, "retained.open", "faults.gap", "faults.unread", "unusable")
-            lines += _next_steps(report, folder, only=only)
+            known = ("retained.open", "faults.gap", "faults.unread", "unusable", "tried_after")
+            more = _tried_again(report)
+            lines += _next_steps(report, folder, more=more, only=(*damaged, *known))
     elif report.spent:
         lines = _budget_lines(report, folder, plan)
     elif report.lists_only:
