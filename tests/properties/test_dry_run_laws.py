@@ -15,11 +15,12 @@ from hypothesis import strategies as st
 from resourcesync.destination.cursor import Phase
 from resourcesync.destination.destination import Destination
 from resourcesync.destination.options import Dependencies, PullOptions
-from resourcesync.destination.pending_tasks import RESTORED
+from resourcesync.destination.pending_tasks import DAMAGED, RESTORED
 from resourcesync.destination.planner import (
     ABSENT,
     DELETED_BY_SOURCE,
     FILTERED,
+    MAY_BE_GONE,
     OUT_OF_SCOPE,
     Delete,
     Fetch,
@@ -74,6 +75,7 @@ class Task:
     generation: int = 1  # its reading; the first is the last completed one
     is_due: bool = True  # whether a fetch is due
     version: int = 2  # the version to fetch
+    code: str = "unavailable"  # of a fetch: why it failed
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -162,7 +164,7 @@ class Mirror:
             listed=digest(name, task.version) if is_fetch else "",
             length=len(content(name, task.version)) if is_fetch else None,
             lastmod=to_microseconds(START) if is_fetch else None,
-            code="unavailable" if is_fetch else code if task.task == PendingTask.RETAIN else "",
+            code=task.code if is_fetch else code if task.task == PendingTask.RETAIN else "",
             reason="" if task.reason == RESTORED else task.reason,
             tries=7 if is_fetch else 0,
             due=now - 1 if task.is_due else now + 3_600_000_000,
@@ -248,6 +250,12 @@ class Mirror:
         """Return what the Source does not have: where lists dispute it, its answer deletes."""
         return {uri for uri in fetched if self.things[uri.removeprefix(BASE)].served == 404}
 
+    def serves_as_listed(self, fetch: Fetch) -> bool:
+        """True if the answer to a fetch is what the lists agree on: so its plan shows its end."""
+        listed, name = fetch.listed, fetch.listed.uri.removeprefix(BASE)
+        is_agreed = not (listed.undated or listed.change in MAY_BE_GONE)
+        return is_agreed and listed.hash == digest(name, self.things[name].served)
+
     def deleted(self) -> set[str]:
         return self._items("delete")
 
@@ -262,14 +270,19 @@ class Mirror:
         }
 
     def plans(self) -> list[Mapping[str, object]]:
-        return [fields for event, fields in self.events if event == "plan"]
+        found = [fields for event, fields in self.events if event == "plan"]
+        return [{**plan, "absent": None} for plan in found]  # counted in a dry run only
 
 
 _RESTORED = Task(task=PendingTask.RETAIN, reason=RESTORED)
 _REASONS = [DELETED_BY_SOURCE, ABSENT, OUT_OF_SCOPE]
 
 fetches = st.builds(
-    Task, task=st.just(PendingTask.FETCH), is_due=st.booleans(), version=st.sampled_from([1, 2])
+    Task,
+    task=st.just(PendingTask.FETCH),
+    is_due=st.booleans(),
+    version=st.sampled_from([1, 2]),
+    code=st.sampled_from(["unavailable", "missing", DAMAGED]),
 )
 deletions = st.builds(
     Task,
@@ -296,6 +309,7 @@ options: dict[str, st.SearchStrategy[Any]] = {
     "delete": st.sampled_from(["signalled", "absent", "never"]),
     "max_delete": limits,
     "lists_only": st.sampled_from([False, False, False, True]),
+    "accept_missing": st.booleans(),
 }
 whole_list: dict[str, st.SearchStrategy[Any]] = {
     "mode": st.just("baseline"),
@@ -334,6 +348,9 @@ class Reviewer:
         self.decisions = {uri_of(decision): decision for decision in found}
         assert len(found) == len(self.decisions), "one decision for each resource"
         self.same = same
+
+    def fetches(self) -> list[Fetch]:
+        return [each for each in self.decisions.values() if isinstance(each, Fetch)]
 
     def of(self, kind: type[ReviewedDecision]) -> set[str]:
         return {uri for uri, each in self.decisions.items() if isinstance(each, kind)}
@@ -374,9 +391,10 @@ def _check(mirror: Mirror, run: Callable[..., RunReport], *, plans_all: bool) ->
     assert report.mode == dry.mode
     assert report.retained.unlisted == dry.retained.unlisted or not plans_all
     _check_counts(plans, foreseen)
-    assert dry.state is not MirrorState.BEHIND or report.state is not MirrorState.IN_SYNC
+    is_served = all(map(mirror.serves_as_listed, foreseen.fetches()))
+    _check_states(dry, report, is_served=is_served)
     if report.lists_only:
-        assert report.listed.pending == dry.listed.pending
+        assert _lacking(report) == _lacking(dry)
     else:
         others = set[str]() if plans_all else held - foreseen.of(Delete)
         _check_deeds(mirror, foreseen, mirror.held() - others)
@@ -387,13 +405,26 @@ def _check(mirror: Mirror, run: Callable[..., RunReport], *, plans_all: bool) ->
     assert all(_content(after.get(uri)) == _content(before[uri]) for uri in others)
 
 
+def _check_states(dry: RunReport, report: RunReport, *, is_served: bool) -> None:
+    """See that the end is foreseen where no answer or deletion alters it."""
+    was_absent = dry.listed.absent or dry.reasons.get("missing")
+    is_sure = not was_absent if report.lists_only else is_served
+    is_sure = is_sure and not report.faults.absent_below and "storage" not in report.reasons
+    assert dry.state is report.state or not is_sure
+    assert dry.state is not MirrorState.BEHIND or report.state is not MirrorState.IN_SYNC
+
+
+def _lacking(report: RunReport) -> int:
+    return report.listed.pending + report.listed.absent
+
+
 def _content(copy: Copy | None) -> tuple[int, str] | None:
     return None if copy is None else (copy.length, copy.digests)
 
 
 def _check_counts(plans: list[Mapping[str, object]], seen: Reviewer) -> None:
     for plan in plans:
-        fetched = [each for each in seen.decisions.values() if isinstance(each, Fetch)]
+        fetched = seen.fetches()
         created = sum(fetch.creates for fetch in fetched)
         counted = (plan["create"], plan["update"], plan["delete"], plan["same"])
         assert counted == (created, len(fetched) - created, len(seen.of(Delete)), seen.same)

@@ -206,6 +206,7 @@ class Baseline:
         if self._pull.options.dry_run:
             is_all = self._phase_after(lists.snapshot) is Phase.FOLLOWING
             pulled.is_complete = is_all and not pulled.unread_parts
+            pulled.are_deletions_done = not (self._pull.options.lists_only or pulled.unread_parts)
             return pulled
         self._pull.begin()
         self._store_links(lists)

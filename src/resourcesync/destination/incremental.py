@@ -248,6 +248,7 @@ class Incremental:
             retained_count=counts.retained + self._retained_count,
             postponed=(counts.postponed, counts.outdated),
             is_written=not self._pull.options.dry_run,
+            are_deletions_done=not self._pull.options.lists_only,
         )
 
     def _decided(
@@ -358,7 +359,6 @@ class Incremental:
 
     def _execute(self, pulled: SyncOutcome) -> SyncOutcome:
         if self._pull.options.lists_only:
-            pulled.are_deletions_done = False
             return pulled
         if pulled.plan.create + pulled.plan.update:
             with timed_phase(self._pull.dependencies, "transfer"):

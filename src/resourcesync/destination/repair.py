@@ -21,7 +21,7 @@ from resourcesync.destination.pending_tasks import (
 )
 from resourcesync.destination.pull_session import SyncOutcome, SyncSession
 from resourcesync.destination.reports import Failing, Mode
-from resourcesync.destination.runs import RecordedPlan, delete_pending, fetch_planned
+from resourcesync.destination.runs import RecordedPlan, delete_pending, fetch_planned, uri_of
 from resourcesync.destination.transfers.verification import inspected_copy
 from resourcesync.merge_join import Created, Deleted, Updated, compare
 from resourcesync.mirror_state.rows import Copy, PendingTask, StateTransaction
@@ -80,7 +80,7 @@ class Repair:
             foreseen, plan = planned.report(counts), counts.plan
         pulled = SyncOutcome(mode=plan.mode, plan=plan, deletions=foreseen)
         if self._pull.options.dry_run:
-            self._foresee_undeleted(pulled)
+            self._foresee_others(pulled)
         return pulled
 
     def _repair(
@@ -97,7 +97,8 @@ class Repair:
         pulled.refused_count, pulled.unread_parts = refusals.count, len(refusals.unread)
         if pull.options.dry_run:
             pulled.retained_count = 0  # which stay shows the repair itself
-            self._foresee_undeleted(pulled, extra)
+            tried = map(uri_of, self._fetches(*found))
+            self._foresee_others(pulled, extra.union(tried))
             self._judge(pulled, listed, wanted, extra)
             return pulled
         if plan.create + plan.update + plan.delete:
@@ -116,16 +117,20 @@ class Repair:
         self._judge(pulled, listed)
         return pulled
 
-    def _foresee_undeleted(self, pulled: SyncOutcome, extra: Collection[str] = ()) -> None:
-        foreseen, others = pulled.deletions, 0
+    def _foresee_others(self, pulled: SyncOutcome, tried: Collection[str] = ()) -> None:
+        foreseen, others, memory = pulled.deletions, 0, self._pull.sync_state
+        for task in self._pull.state.pending(PendingTask.FETCH):
+            foreseen.left += task.uri not in tried and not memory.accepts(task.code)
         for task in self._pull.state.pending(PendingTask.DELETE):
-            if task.uri not in extra:
+            if task.uri not in tried:
                 others += not task.code
                 if task.code == EDITED:
                     edited = Failing(uri=task.loc, code=LOCAL_CHANGE, reason=EDITED_REASON)
                     foreseen.failures.append(edited)
         if foreseen.held or self._pull.sync_state.held_of:
             foreseen.held += others
+        else:
+            foreseen.left += others
 
     def _report_remaining(self, wanted: set[str]) -> None:
         for task in islice(self._pull.sync_state.failing_tasks(), _MAX_REPORTED):

@@ -142,8 +142,8 @@ class DeletionResult(msgspec.Struct, kw_only=True):
     """Result of the deletions of a run.
 
     ``held`` are above the limit of a run; there were ``held_of`` copies when they were first held.
-    The files of those that had one are ``trashed``. ``mended`` are the damaged copies beside the
-    list that a dry run foresees to end.
+    The files of those that had one are ``trashed``. A dry run foresees that ``mended`` damaged
+    copies beside the list end, and that the run tries nothing for ``left`` resources that fail.
     """
 
     deleted: int = 0
@@ -151,6 +151,7 @@ class DeletionResult(msgspec.Struct, kw_only=True):
     held: int = 0
     held_of: int = 0
     mended: int = 0
+    left: int = 0
     failures: list[Failing] = msgspec.field(default_factory=list)
 
 

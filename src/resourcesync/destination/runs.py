@@ -21,6 +21,7 @@ from resourcesync.destination.pending_tasks import (
     EDITED,
     EDITED_REASON,
     LOCAL_CHANGE,
+    UNAVAILABLE_CODES,
     failed_item,
 )
 from resourcesync.destination.pull_session import SyncOutcome, SyncSession
@@ -151,17 +152,18 @@ def build_report(
     """Return the report of a run."""
     state, memory = equipment.state, SyncState(equipment.state)
     tally, deletions, counts = pulled.tally, pulled.deletions, state.pending_counts()
-    to_delete, held = counts.of_task(PendingTask.DELETE), deletions.held
-    if not dry_run:
-        held = memory.on_hold(counts) if pulled.are_deletions_done else 0
+    to_delete = counts.of_task(PendingTask.DELETE)
+    held = deletions.held if dry_run else memory.on_hold(counts)
+    held = held if pulled.are_deletions_done else 0
     edited = len(deletions.failures) if dry_run else None  # else as stored
-    reasons = _failed_reasons(memory, counts, deletions.mended, edited)
+    damaged = sum(1 for _ in memory.damaged_retained()) - deletions.mended
+    reasons = _failed_reasons(memory, counts, damaged, edited)
     resources, failed, traffic = state.count(), reasons.total(), equipment.traffic()
     unfinished = memory.has_gap or tally.undecided or not pulled.is_complete
     listed = replace(count_listed(pulled, state, memory), **sync_state.listed_since(memory))
     faults = _list_faults(pulled, listed, state, memory)
     behind = failed or memory.refused_count or unfinished or to_delete or faults.absent_below
-    behind = reasons[DAMAGED] or _stays_behind(pulled, memory) if dry_run else behind
+    behind = damaged or _stays_behind(pulled, memory) if dry_run else behind
     return reports.RunReport(
         pull=run,
         mode=pulled.mode,
@@ -189,7 +191,8 @@ def build_report(
 
 
 def _stays_behind(pulled: SyncOutcome, memory: SyncState) -> bool:
-    is_open = bool(pulled.refused_count or pulled.deletions.failures or not pulled.is_complete)
+    foreseen, is_cut = pulled.deletions, not pulled.is_complete
+    is_open = bool(pulled.refused_count or foreseen.failures or foreseen.left or is_cut)
     is_whole = pulled.selected_count is not None  # a whole list mends what earlier ones left
     return is_open or (not is_whole and (memory.refused_count > 0 or memory.has_gap))
 
@@ -210,9 +213,9 @@ def _list_faults(
 
 
 def _failed_reasons(
-    memory: SyncState, counts: PendingCounts, mended: int, edited: int | None
+    memory: SyncState, counts: PendingCounts, damaged: int, edited: int | None
 ) -> Counter[str]:
-    reasons = Counter({DAMAGED: sum(1 for _ in memory.damaged_retained()) - mended})
+    reasons = Counter({DAMAGED: damaged})
     for (task, code), number in counts.rows.items():
         is_undeleted = task == PendingTask.DELETE and code != ""
         if is_undeleted or (task == PendingTask.FETCH and not memory.accepts(code)):
@@ -278,7 +281,7 @@ class RecordedPlan:
         self._pull = pull
         self._is_audited = is_audited  # a retained file that was changed is to be set aside
         self._edited: list[reports.Failing] = []
-        self._mended = 0
+        self._mended = self._left = 0
         self._decisions: ExternalSorter[planner.ReviewedDecision] = ExternalSorter(
             key=uri_of,
             dump=lambda decision: bytes([_KINDS.index(type(decision))]) + _encode(decision),
@@ -297,19 +300,22 @@ class RecordedPlan:
     ) -> planner.DecisionCounts:
         """Count the decisions, in any order, and record them."""
         if self._pull.options.dry_run:
-            decisions = self._deletable(decisions)
+            decisions = self._foreseen(decisions)
         if self._pull.options.review is not None:
             decisions = self._record(decisions)
         was_absent = self._was_absent if self._pull.options.dry_run else None
         return planner.count_decisions(decisions, mode, was_absent)
 
-    def _deletable(self, decisions: Iterable[planner.Decision]) -> Iterator[planner.Decision]:
+    def _foreseen(self, decisions: Iterable[planner.Decision]) -> Iterator[planner.Decision]:
         damaged = {row.uri for row in self._pull.sync_state.damaged_retained()}
+        untried = _DEEDS if self._pull.options.lists_only else planner.Postponed
         with self._pull.dependencies.copies.inspect() as look:
             for decision in decisions:
-                if isinstance(decision, _KINDS) and uri_of(decision) in damaged:
-                    is_kept = isinstance(decision, planner.Retain) and decision.copy.is_damaged
-                    self._mended += not is_kept
+                is_fetch = isinstance(decision, planner.Fetch | planner.Postponed)
+                if isinstance(decision, untried):
+                    self._left += not (is_fetch and self._was_absent(uri_of(decision)))
+                is_bad = isinstance(decision, planner.Retain) and decision.copy.is_damaged
+                self._mended += (bool(damaged) and uri_of(decision) in damaged) - is_bad
                 if isinstance(decision, planner.Delete) and self._is_edited(decision.copy, look):
                     copy, reason = decision.copy, EDITED_REASON
                     found = ("delete", self._shown(copy).uri, copy.path, LOCAL_CHANGE, reason)
@@ -330,7 +336,8 @@ class RecordedPlan:
 
     def _was_absent(self, uri: str) -> bool:
         task = self._pull.state.pending_of(uri)
-        return task is not None and self._pull.sync_state.accepts(task.code)
+        is_unavailable = task is not None and task.code in UNAVAILABLE_CODES
+        return is_unavailable and self._pull.accepts_missing  # by the options of this run
 
     def report(self, counts: planner.DecisionCounts) -> reports.DeletionResult:
         """Report the plan, and pass the decisions to the review; return the held deletions."""
@@ -357,7 +364,8 @@ class RecordedPlan:
             from resourcesync.destination.deletion import plan_deletions  # noqa: PLC0415 - lazy
 
             foreseen = plan_deletions(pull.state, limit, pull.state.count(), plan.delete, untold)
-        foreseen.failures, foreseen.mended = self._edited, 0 if foreseen.held else self._mended
+        foreseen.failures, foreseen.left = self._edited, self._left
+        foreseen.mended = 0 if foreseen.held else self._mended
         fields = {name: getattr(plan, name) for name in _REPORTED}
         fields |= {"held": foreseen.held, "held_of": foreseen.held_of, "limit": str(limit)}
         pull.dependencies.report("plan", fields | {"bytes": plan.size})
@@ -415,12 +423,15 @@ _REPORTED: Final = (
     *("mode", "same", "create", "update", "delete", "unsized", "may_be_same", "absent"),
 )
 _KINDS: Final = (planner.Fetch, planner.Delete, planner.Retain)
+_DEEDS: Final = planner.Fetch | planner.Delete | planner.Postponed
 _DECODERS: Final[tuple[msgspec.msgpack.Decoder[planner.ReviewedDecision], ...]] = tuple(
     map(msgspec.msgpack.Decoder, _KINDS)
 )
 _encode: Final = msgspec.msgpack.Encoder().encode
 
 
-def uri_of(decision: planner.ReviewedDecision) -> str:
+def uri_of(decision: planner.Decision) -> str:
     """Return the normalised URI of a decision's resource."""
+    if isinstance(decision, planner.Postponed):
+        return decision.task.uri
     return decision.listed.uri if isinstance(decision, planner.Fetch) else decision.copy.uri

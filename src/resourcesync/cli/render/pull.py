@@ -320,7 +320,8 @@ def conclude(
         if code is ExitCode.PARTIAL:
             copies = (f"retained.{of}" for of in ("damaged", "excluded", "edited", "open", "extra"))
             only = (*copies, "faults.gap", "faults.undecided", "faults.unread", "unusable")
-            lines += _next_steps(report, folder, only=only)
+            more = _tried_again(report)
+            lines += _next_steps(report, folder, more=more, only=(*only, "tried_after"))
     elif report.spent:
         lines = _budget_lines(report, folder, plan)
     elif report.lists_only:
