@@ -263,8 +263,9 @@ class SqliteMirrorState(MirrorLogs):
         return chain.from_iterable(self._pages(Pending, _SUSPECT_TASKS))
 
     def pending_after(self, task: PendingTask, moment: int) -> tuple[int, int]:
-        """Return the number of a task's rows due only after a moment, and when the first is."""
-        query = "SELECT count(*), coalesce(min(due), 0) FROM pending WHERE task = ? AND due > ?"
+        """Return how many of a task's rows, tried before, are due after a moment; and the first."""
+        query = "SELECT count(*), coalesce(min(due), 0) FROM pending"
+        query += " WHERE task = ? AND due > ? AND tries > 0"
         return self.row(tuple[int, Microseconds], query, (task, moment)) or (0, 0)
 
     def pending_counts(self) -> PendingCounts:
