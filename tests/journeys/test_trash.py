@@ -1,14 +1,15 @@
 """What was deleted is brought back, whatever happens meanwhile, and stays as long as it should."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from resourcesync.adapters.mirror.locked_folder import MirrorFolder
-from resourcesync.app.mirror_trash import is_restored
+from resourcesync.app.mirror_trash import is_blocked, is_restored
 from resourcesync.destination.audits.explain import ResourceVerdict, explain
 from resourcesync.destination.reports import MirrorState
 from resourcesync.destination.scope_and_filters import Filters
@@ -22,7 +23,9 @@ GONE = ["objects/0003.html", "objects/0004.html", "objects/0005.html"]
 
 
 @contextmanager
-def trash_of(world: World[PublishedSource]) -> Iterator[tuple[Trash, list[TrashRow]]]:
+def trash_of(
+    world: World[PublishedSource], *, dry_run: bool = False
+) -> Iterator[tuple[Trash, list[TrashRow]]]:
     with MirrorFolder(world.folder, world.clock) as mirror:
         assert mirror.copies is not None
         assert mirror.state is not None
@@ -33,14 +36,16 @@ def trash_of(world: World[PublishedSource]) -> Iterator[tuple[Trash, list[TrashR
             clock=world.clock,
             purge=mirror.copies.purge,
             size=lambda at: (held / at).stat().st_size if (held / at).exists() else None,
+            is_blocked=partial(is_blocked, world.folder),
             report=lambda event, fields: world.events.append((event, fields)),
+            dry_run=dry_run,
         )
         yield trash, list(mirror.state.trash_by_path())
 
 
 def restore(world: World[PublishedSource], *, dry_run: bool = False) -> TrashResult:
-    with trash_of(world) as (trash, rows):
-        return trash.restore(rows, dry_run=dry_run)
+    with trash_of(world, dry_run=dry_run) as (trash, rows):
+        return trash.restore(rows)
 
 
 def in_trash(world: World[PublishedSource]) -> list[Path]:
@@ -121,17 +126,25 @@ def test_a_file_of_a_killed_sweep_is_not_put_anywhere(emptied: World[PublishedSo
     assert place.exists()
 
 
-def test_what_cannot_be_put_in_place_does_not_stop_the_others(
-    emptied: World[PublishedSource],
+@pytest.mark.parametrize("harm", [Path.unlink, lambda path: path.write_text("changed")])
+def test_what_cannot_be_put_in_place_does_not_stop_the_others_and_the_dry_run_foresees_it(
+    emptied: World[PublishedSource], harm: Callable[[Path], object]
 ) -> None:
     (emptied.folder / GONE[0]).mkdir()
     (lost,) = (path for path in in_trash(emptied) if path.name.endswith(GONE[1].rpartition("/")[2]))
-    lost.unlink()
+    harm(lost)
+    left = in_trash(emptied)
 
+    foreseen = restore(emptied, dry_run=True)
+    assert in_trash(emptied) == left
     done, again = restore(emptied), restore(emptied)
 
-    assert [(each.files, each.failed) for each in (done, again)] == [(1, 2), (0, 2)]
-    assert len(in_trash(emptied)) == 1
+    assert [(each.files, each.failed) for each in (foreseen, done, again)] == [
+        (1, 2),
+        (1, 2),
+        (0, 2),
+    ]
+    assert len(in_trash(emptied)) == len(left) - 1
 
 
 def test_an_equal_file_that_a_pull_fetched_is_in_the_way_as_the_dry_run_says(

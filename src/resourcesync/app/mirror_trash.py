@@ -3,8 +3,9 @@
 import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import partial
 from operator import methodcaller
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from typing import Final
 from urllib.parse import urlsplit
 
@@ -110,6 +111,14 @@ def _sizes(folder: Path) -> Callable[[str], int | None]:
     return on_disk
 
 
+def is_blocked(folder: Path, path: str) -> bool:
+    """True if a folder is at a path of a mirror, or something else where its folders are."""
+    place, above = folder / path, [folder / each for each in PurePosixPath(path).parents][:-1]
+    found = next(filter(os.path.lexists, (place, *above, folder)))
+    is_folder = found.is_dir() and not place.is_symlink()
+    return is_folder is (found == place) or any(map(os.path.islink, above))
+
+
 @contextmanager
 def open_trash(home: Home, *, dry_run: bool, report: Reporter, clock: Clock) -> Iterator[Trash]:
     """Open the trash, to restore what is in it or to remove it for good."""
@@ -125,5 +134,7 @@ def open_trash(home: Home, *, dry_run: bool, report: Reporter, clock: Clock) -> 
             clock=clock,
             purge=copies.purge,
             size=_sizes(home.folder),
+            is_blocked=partial(is_blocked, home.folder),
             report=report,
+            dry_run=dry_run,
         )

@@ -54,7 +54,9 @@ class _StagedRestore(msgspec.Struct, frozen=True, kw_only=True):
 class Trash(msgspec.Struct, kw_only=True):
     """Trash of one mirror, which must be locked.
 
-    ``size`` returns the bytes of one file of the trash; ``None`` if there is none.
+    ``size`` returns the bytes of one file of the trash; ``None`` if there is none. ``is_blocked``
+    is true for a path where no file can be put: a folder is there, or a file in place of a folder.
+    A dry run reads the bytes, too.
     """
 
     copies: Copies
@@ -62,19 +64,17 @@ class Trash(msgspec.Struct, kw_only=True):
     clock: Clock
     purge: Callable[[str], None]
     size: Callable[[str], int | None]
+    is_blocked: Callable[[str], bool]
     report: Reporter
+    dry_run: bool = False
     _result: TrashResult = msgspec.field(default_factory=TrashResult)
 
-    def restore(self, rows: Iterable[TrashRow], *, dry_run: bool = False) -> TrashResult:
+    def restore(self, rows: Iterable[TrashRow]) -> TrashResult:
         """Restore files to their paths; the newest of each path, and never over a file.
 
         The bytes are in place and recorded before they leave the trash: after a kill at any moment,
         the next run completes it.
         """
-        if dry_run:
-            for row in _newest_of_each_path(rows):
-                self._count_restorable(row)
-            return self._result
         group: list[_StagedRestore] = []
         try:
             for row in _newest_of_each_path(rows):
@@ -89,21 +89,6 @@ class Trash(msgspec.Struct, kw_only=True):
                 ready.staged.discard()
             raise
         return self._result
-
-    def _count_restorable(self, row: TrashRow) -> None:
-        size = self.size(row.place)
-        if not (row.path and row.uri):
-            self._fail(row, *_NO_PLACE)
-        elif size is None:
-            if self.state.copy(row.uri) is None:
-                self._fail(row, *_GONE)
-        else:
-            length, digests = self.copies.digest(row.path, _algorithms(row)) or (-1, ())
-            is_same = length == size and not disagree(parse_digests(row.digests), digests)
-            if obstacle := self._obstacle(row, is_same=is_same):
-                self._fail(row, *obstacle)
-            else:
-                self._count(row, size)
 
     def _prepare(self, row: TrashRow, group: list[_StagedRestore]) -> None:
         copies, state = self.copies, self.state
@@ -137,6 +122,8 @@ class Trash(msgspec.Struct, kw_only=True):
             self._drop([row])
 
     def _obstacle(self, row: TrashRow, *, is_same: bool) -> tuple[str, str] | None:
+        if self.is_blocked(row.path):
+            return _BLOCKED
         known, is_there = self.state.copy(row.uri), self.copies.signature(row.path) is not None
         if known is None:
             is_free = not is_there or (is_same and owner_of(self.state, row.path) is None)
@@ -161,6 +148,11 @@ class Trash(msgspec.Struct, kw_only=True):
         )
 
     def _install(self, group: list[_StagedRestore]) -> None:
+        if self.dry_run:
+            for ready in group:
+                ready.staged.discard()
+                self._count(ready.row, ready.copy.length)
+            return
         results = self.copies.install(
             [CopyInstallation(staged=restore.staged, path=restore.copy.path) for restore in group]
         )
@@ -192,17 +184,18 @@ class Trash(msgspec.Struct, kw_only=True):
         code = FILTERED if trashed.reason == OUT_OF_SCOPE else RESTORED  # it is still listed
         return row._replace(task=PendingTask.RETAIN, code=code)
 
-    def empty(self, fits: Callable[[TrashRow], bool], *, dry_run: bool = False) -> TrashResult:
+    def empty(self, fits: Callable[[TrashRow], bool]) -> TrashResult:
         """Remove the files that a filter selects for good; a full disk needs no room for it."""
         rest = filter(fits, self.state.trash(removed_before=_EVER))
         while group := list(islice(rest, _GROUP)):
             for row in group:
                 self._count(row, self.size(row.place) or 0, action="empty")
-            if not dry_run:
-                self._drop(group)
+            self._drop(group)
         return self._result
 
     def _drop(self, rows: list[TrashRow]) -> None:
+        if self.dry_run:
+            return
         for row in rows:
             self.purge(row.place)
         self.state.commit(StateTransaction(purged=[row.place for row in rows]))
@@ -230,6 +223,7 @@ _NO_PLACE: Final = ("no-place", "its path is unknown: restore it from the trash 
 _GONE: Final = ("missing", "it is no longer in the trash")
 _OCCUPIED: Final = ("occupied", "another file has its path, and is not overwritten")
 _WAY: Final = "repair fetches it, or forgets it with --delete if the Source does not list it"
+_BLOCKED: Final = ("path-in-the-way", "a folder has its path, or a file that of its folder")
 _NEWER: Final = ("occupied", f"the mirror has a later copy without its file: {_WAY}")
 
 

@@ -70,9 +70,9 @@ def command(**values: Any) -> Job:
             home, dry_run=dry_run, report=screen.report, clock=screen.clock
         ) as trash:
             if action == "restore":
-                done = trash.restore(app.mirror_trash.read_rows(home.folder, fits), dry_run=dry_run)
+                done = trash.restore(app.mirror_trash.read_rows(home.folder, fits))
             else:
-                done = trash.empty(fits, dry_run=dry_run)
+                done = trash.empty(fits)
         is_idle = action == "restore" and not (done.files or done.failed)
         if is_idle and app.mirror_trash.is_restored(home.folder, fits):
             return CommandOutcome(
