@@ -18,6 +18,7 @@ from resourcesync.cli.commands.publish import command
 from resourcesync.cli.main import run
 from resourcesync.cli.output import QUIET
 from resourcesync.cli.render.publish import conclude
+from resourcesync.source import naming
 from resourcesync.source.publication_options import PublicationResult
 from resourcesync.source.publication_settings import CATALOGUE, PublicationSettings
 from resourcesync.source.publisher import Publication
@@ -31,6 +32,7 @@ from tests.support.servers.tiny_source import TinySource
 from tests.support.waiting import wait_until
 
 URL = "https://museum.example"
+DUMPS = ("resourcedump", "changedump")
 
 
 def test_a_refused_run_keeps_a_catalogue_that_another_input_filled(
@@ -118,6 +120,22 @@ def test_all_that_a_new_address_rewrites_is_reported_with_dumps_too(tree: Path, 
 
     written = [Path(row["name"]).stem for row in rows(said) if row["type"] == "written"]
     assert written == ["resourcelist", "changelist", "resourcesync", "capabilitylist"]
+
+
+@pytest.mark.parametrize("kinds", ["all", "resources", "none"])
+def test_dumps_start_over_with_the_lists_and_are_offered_at_once(kinds: str, tree: Path) -> None:
+    for name in "abc":
+        put(name, str(tree / name))
+        assert run(["publish", "public", "--url", URL, "--dumps", "all"]) == 0
+    put("d", str(tree / "d"))
+
+    assert run(["publish", "public", "--initialise", "--dumps", kinds]) == 0
+
+    heads = {"all": ["resourcedump", "changedump"], "resources": ["resourcedump"]}.get(kinds, [])
+    listed = (tree / "resourcesync/capabilitylist.xml").read_text()
+    assert re.findall(r'capability="(\w+dump)"', listed) == heads
+    assert [name for name in DUMPS if (tree / f"resourcesync/{name}.xml").exists()] == heads
+    assert "changedump" not in heads or ".zip" not in (tree / naming.CHANGE_DUMP).read_text()
 
 
 def test_the_documents_of_a_tree_published_inside_the_tree_are_no_resources(tree: Path) -> None:

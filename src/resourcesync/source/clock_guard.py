@@ -8,11 +8,8 @@ for long; only the length of the silence tells them apart.
 from datetime import datetime, timedelta
 from typing import Final
 
-from msgspec.structs import replace
-
 from resourcesync.catalogue.database import SourceCatalogue
 from resourcesync.errors import StateError
-from resourcesync.model.timestamps import to_microseconds
 from resourcesync.source.stored_plan import OFFERS, PLAN, RECORD, PublicationStep
 
 AHEAD: Final = timedelta(days=1)
@@ -55,19 +52,8 @@ def is_behind(latest: datetime, now: datetime, *, is_meant: bool) -> bool:
 
 
 def turn_back(catalogue: SourceCatalogue, now: datetime) -> None:
-    """Forget everything that is dated later than now: changes, packages, offers of dumps."""
-    from resourcesync.source.dump_record import DUMPS, read_dumps  # noqa: PLC0415 - rare
-
-    moment, dumps = to_microseconds(now), read_dumps(catalogue)
-    record = replace(
-        dumps,
-        resources=tuple(resource for resource in dumps.resources if resource.since <= moment),
-        changes=tuple(change for change in dumps.changes if change.until <= moment),
-        former=tuple(dump for dump in dumps.former if dump.since <= moment),
-    )
-    if record != dumps:
-        DUMPS.write(catalogue, record)
-    OFFERS.write(catalogue, ())  # the next dump offers its own, with the new lists
+    """Forget everything that is dated later than now: changes, and offers of dumps."""
+    OFFERS.write(catalogue, ())  # the next dump begins again, with the new lists
     PLAN.write(catalogue, None)
     catalogue.rewind(now)  # last: until then the next run is refused as well
 

@@ -48,8 +48,10 @@ _HEADS: Final = frozenset(
     }
 )
 
-LIST_HEADS: Final = frozenset({RESOURCE_LIST, CHANGE_LIST, *ARCHIVES.values()})
-"""Documents that lead to lists, and that a Source may cease to offer."""
+REMOVABLE_HEADS: Final = frozenset(
+    {RESOURCE_LIST, CHANGE_LIST, RESOURCE_DUMP, CHANGE_DUMP, *ARCHIVES.values()}
+)
+"""Documents that lead to others, and that a Source may cease to offer."""
 
 _PART: Final = re.compile(r"resourcesync/resourcelist-\d{8}T\d{12}Z-\d{4,}\.xml")
 _NUMBERED: Final = re.compile(r"resourcesync/changelist-(\d{6,})\.xml")

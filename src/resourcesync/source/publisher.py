@@ -69,6 +69,7 @@ class _Task(msgspec.Struct, frozen=True, kw_only=True):
     follows_changes: bool  # one is written with changes, too, while it is small
     moment: int  # microseconds
     offers: tuple[Offer, ...]
+    withdrawn: tuple[Offer, ...]
 
     @property
     def number(self) -> int:
@@ -148,22 +149,29 @@ class ListPublisher:
             run.next_plan()
             return run.result()
 
-    def _task(self, step: PublicationStep, now: datetime, *, anew: bool) -> _Task:
-        """Return the task of this run; when a list is closed now, ensure no change comes earlier.
+    def starts_over(self, step: PublicationStep) -> bool:
+        """True if this step discards what was published before; a dump comes after it then.
 
         To a Destination the log of a change of base is the deletion of resources of another origin,
         which no Source may speak for. So nothing of it is listed: the new base starts with a
         Resource List of its own.
         """
+        planned = PLAN.read(self._catalogue)
+        if planned is None:
+            return RECORD.read(self._catalogue) is not None
+        is_left = planned.base_uri != self._source.settings.names.base_uri
+        return is_left or step is PublicationStep.INITIALISE
+
+    def _task(self, step: PublicationStep, now: datetime, *, anew: bool) -> _Task:
+        """Return the task of this run; if a list is closed now, ensure no change comes earlier."""
         planned, record = PLAN.read(self._catalogue), RECORD.read(self._catalogue)
         moment, policy = to_microseconds(now), self._source.settings
         place = policy.names
         is_known = planned is not None and record is not None
-        before = planned
-        if planned is not None and planned.base_uri != place.base_uri:
+        before, offers = planned, OFFERS.read(self._catalogue) or ()
+        if starts_over := self.starts_over(step):
             before = None
-        if is_known and step is PublicationStep.INITIALISE:
-            before = None
+            OFFERS.write(self._catalogue, ())  # the next dump begins with the new lists
         public = record
         present = (place.base_uri, place.documents_uri)
         if record and planned and (record.base_uri, record.documents_uri) != present:
@@ -177,7 +185,8 @@ class ListPublisher:
             rebases=anew or _is_rebased(before, policy, step, moment),
             follows_changes=step is PublicationStep.DUE,
             moment=moment,
-            offers=OFFERS.read(self._catalogue) or (),
+            offers=() if starts_over else offers,
+            withdrawn=offers if starts_over else (),
         )
         if is_known and (task.closes or task.rebases or before is None):
             with self._catalogue.record(now) as recording:
@@ -346,8 +355,9 @@ class _PublicationRun:
     ) -> PublicationRecord:
         known = self._writer.known
         wanted = {*lists.parts, *lists.pages, *heads.values(), *self._further_names(plan)}
-        former = {} if self._public is None else self._public.orphans
         now = to_microseconds(clock.now())
+        gone = (name for offer in self._task.withdrawn for name in (offer.name, *offer.documents))
+        former = dict.fromkeys(gone, now) | ({} if self._public is None else self._public.orphans)
         return PublicationRecord(
             listed=plan.open.last,
             base_uri=plan.base_uri,

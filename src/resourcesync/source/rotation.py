@@ -158,7 +158,7 @@ def remove_orphans(documents: DocumentStore, found: Mapping[str, int], now: int)
     """
     left = dict(found)
     for name, since in found.items():
-        if name not in naming.LIST_HEADS and now - since <= GRACE:
+        if name not in naming.REMOVABLE_HEADS and now - since <= GRACE:
             continue
         _log.info("removing %s, which is no longer listed anywhere", name)
         documents.delete(name)

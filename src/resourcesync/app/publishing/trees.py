@@ -37,7 +37,7 @@ from resourcesync.source.publication_settings import (
 )
 from resourcesync.source.publisher import ListPublisher, OpenSource, Publication
 from resourcesync.source.scan_for_changes import ScanReport, scan
-from resourcesync.source.stored_plan import PLAN, RECORD, SYSTEM_NOTE, PublicationStep
+from resourcesync.source.stored_plan import RECORD, SYSTEM_NOTE, PublicationStep
 from resourcesync.source.versions.version_retention import TreeVersions, is_retention_enabled
 
 if TYPE_CHECKING:
@@ -138,12 +138,14 @@ class _Tree(NamedTuple):
         else:
             note = msgspec.json.encode(settings).decode()
             catalogue.write_notes({NOTE: note, _REREAD_NOTE: self.found.rereading.note()})
+            lists = ListPublisher(source)
             try:
+                if asked.dumps is not None and lists.starts_over(step):
+                    done, step = lists.publish(step, now=now), PublicationStep.DUE
                 if asked.dumps is not None:
-                    done = self._leave_address()
                     dumped = self._dump(asked.dumps)
             finally:  # the lists are published even if something could not be packed
-                last = ListPublisher(source).publish(step, anew=anew, now=now)
+                last = lists.publish(step, anew=anew, now=now)
                 done = self.shared.update(last.after(done))
             versions.conclude(packed=asked.dumps is not None and asked.dumps.changes)
             if settings.robots and settings.sitemap_uri:
@@ -173,11 +175,6 @@ class _Tree(NamedTuple):
             for name in self.source.documents.names():
                 if not naming.is_document(name):
                     yield Omission(name=name, reason="it is in a folder of the documents")
-
-    def _leave_address(self) -> Publication:
-        plan = PLAN.read(self.source.catalogue)
-        is_left = plan is not None and plan.base_uri != self.source.settings.names.base_uri
-        return ListPublisher(self.source).publish() if is_left else Publication()
 
     def _dump(self, asked: "DumpRequest") -> "DumpOutcome":
         from resourcesync.source.dumps import dump_publisher  # noqa: PLC0415 - rarely needed

@@ -88,7 +88,7 @@ class DumpPublisher:
         """Pack what is not packed yet, and list it."""
         with self._catalogue.snapshot() as snapshot:
             plan, before = PLAN.read(self._catalogue), dump_record.read_dumps(self._catalogue)
-            after, dialect = self._for_base(before), self._settings.dialect
+            after, dialect = self._offered(before), self._settings.dialect
             found = self._documents, self._naming, after.documents
             writer = DocumentWriter(*found, dialect=dialect, moment=snapshot.at)
             since = self._now() - self._archive
@@ -115,11 +115,11 @@ class DumpPublisher:
             lost=self._lost,
         )
 
-    def _for_base(self, record: DumpRecord) -> DumpRecord:
-        """Return the record without dumps of another base, for which a Source must not speak."""
+    def _offered(self, record: DumpRecord) -> DumpRecord:
+        """Return the record; an empty one if its dumps are not offered: the lists started over."""
         base, taken = self._naming.base_uri, {package.name: 0 for package in record.resources}
-        if record.base_uri in ("", base):
-            return replace(record, base_uri=base)
+        if any(offer.base_uri == base for offer in OFFERS.read(self._catalogue) or ()):
+            return record
         return DumpRecord(base_uri=base, number=record.number, orphans=record.orphans | taken)
 
     def _resources(
