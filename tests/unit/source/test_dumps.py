@@ -160,6 +160,8 @@ def test_a_version_that_is_gone_is_left_out_and_the_later_one_stands(source: Dum
     source.dump(resources=False, changes=True)
 
     assert changes(source) == [(ChangeKind.UPDATED, "1.txt", b"second")]
+    assert source.dump(resources=False, changes=True).reused == 1
+    assert [source.dump(changes=True).reused for _ in range(2)] == [1, 4]
 
 
 ROOT = Path(__file__).parents[3]

@@ -107,10 +107,11 @@ class DumpPublisher:
                 after = self._changes(snapshot, writer, after, plan, oldest)
         self._conclude(before, after, writer)
         known = {package.name for package in (*before.resources, *before.changes)}
-        packages = (*after.resources, *after.changes)
+        packages = (*(after.resources * resources), *(after.changes * changes))
+        new = tuple(package for package in packages if package.name not in known)
         return DumpOutcome(
-            packages=tuple(package for package in packages if package.name not in known),
-            reused=sum(resource.name in known for resource in after.resources) if resources else 0,
+            packages=new,
+            reused=len(packages) - len(new),
             written=tuple(writer.written),
             lost=self._lost,
         )
