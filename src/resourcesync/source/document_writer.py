@@ -117,7 +117,7 @@ class DocumentWriter:
         signature = self._store.signature(name)
         if signature == known.signature:
             return True
-        if signature is None or self._digest(name) != known.digest:
+        if signature is None or digest_of(self._store, name) != known.digest:
             return False
         self.known[name] = replace(known, signature=signature)
         return True
@@ -242,7 +242,7 @@ class DocumentWriter:
         known = self.known[source]
         with closing(stream):
             self._store.write(name, iter(lambda: stream.read(_CHUNK), b""))
-        if self._digest(name) != known.digest:
+        if digest_of(self._store, name) != known.digest:
             self._store.delete(name)
             return False
         self.known[name] = replace(known, signature=self._store.signature(name) or "", body="")
@@ -254,15 +254,17 @@ class DocumentWriter:
     def _dated(self, header: Header) -> Header:
         return header if self.dialect is Dialect.V1_1 else replace(header, modified=self._moment)
 
-    def _digest(self, name: str) -> str:
-        stream = self._store.open(name)
-        if stream is None:
-            return ""
-        running = hashlib.sha256()
-        with closing(stream):
-            while chunk := stream.read(_CHUNK):
-                running.update(chunk)
-        return running.hexdigest()
+
+def digest_of(store: DocumentStore, name: str) -> str:
+    """Return the sha-256 of a document as it is stored; empty if there is none."""
+    stream = store.open(name)
+    if stream is None:
+        return ""
+    running = hashlib.sha256()
+    with closing(stream):
+        while chunk := stream.read(_CHUNK):
+            running.update(chunk)
+    return running.hexdigest()
 
 
 def renderer(header: Header, dialect: Dialect = Dialect.V1_1) -> Callable[[Sequence[Entry]], bytes]:

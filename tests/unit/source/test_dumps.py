@@ -54,11 +54,39 @@ def test_a_dump_of_what_did_not_change_writes_nothing_but_packages_that_were_har
 
     assert (done.packages, done.written, done.reused) == ((), (), 3)
     assert source.documents.writes == before
-    source.documents.write(source.packages()[1].uri.removeprefix(BASE), (b"harm",))
+    _, altered, copied = (package.uri.removeprefix(BASE) for package in source.packages())
+    manifest = copied.replace(".zip", "-manifest.xml")
+    held = source.bytes_of(manifest)
+    source.documents.delete(manifest)
+    source.documents.write(copied, (source.bytes_of(copied),))  # a backup was restored
+    source.documents.write(altered, (b"harm",))
 
-    source.dump()
+    done = source.dump()
 
+    assert (done.harmed, done.reused, source.bytes_of(manifest)) == (1, 2, held)
     assert contents(source) == source.originals.contents()
+
+
+@pytest.mark.parametrize(
+    ("lost", "listed", "new"),
+    [("0", "123", 0), ("2", "3", 0), ("3", "0123", 1), ("0123", "0123", 1)],
+)
+def test_a_change_dump_continues_from_the_newest_packages_that_are_whole(
+    lost: str, listed: str, new: int, source: DumpedSource
+) -> None:
+    for number in range(4):
+        source.put(f"{number}.txt", "new")
+        source.publish()
+        source.dump(resources=False, changes=True)
+    packages = source.packages(naming.CHANGE_DUMP)
+    for number in map(int, lost):
+        source.documents.write(packages[number].uri.removeprefix(BASE), (b"cut",))
+
+    done = source.dump(resources=False, changes=True)
+
+    assert [name[0] for _, name, _ in changes(source)] == list(listed)
+    kept = len(source.packages(naming.CHANGE_DUMP)) - new
+    assert (done.harmed, len(done.packages), done.reused) == (len(lost), new, kept)
 
 
 @settings(max_examples=15)

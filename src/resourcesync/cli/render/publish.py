@@ -268,6 +268,14 @@ def with_packages(outcome: CommandOutcome, dumped: "DumpOutcome", screen: Screen
             "hint": "from now on, changed versions are stored until they are packed",
         }
         screen.report("warning", warning)
+    if dumped.harmed:
+        packages = formatting.counted(dumped.harmed, "package")
+        warning = {
+            "code": "package-harmed",
+            "message": f"{packages} of the dumps: gone or altered, and no longer listed",
+            "evidence": (("kept", "what can be packed again; the Change Dump may begin later"),),
+        }
+        screen.report("warning", warning)
     entries = sum(package.entries for package in dumped.packages)
     size = sum(package.length for package in dumped.packages)
     fields = {

@@ -47,7 +47,8 @@ def pack_resources(  # noqa: PLR0913 - what to pack, how, and what is packed alr
     oldest: int = 0,
 ) -> tuple[PublishedPackage, ...]:
     """Pack the unpacked resources; return the packages of the whole dump, in URI order."""
-    usable = {package.key: package for package in known if package.since >= oldest}
+    unharmed = filter(None, map(packager.confirm, known))
+    usable = {package.key: package for package in unharmed if package.since >= oldest}
 
     def planned() -> Iterator[PublishedPackage | PackageJob]:
         header = _root(writer, Capability.RESOURCE_DUMP_MANIFEST, at=snapshot.at)
@@ -56,9 +57,8 @@ def pack_resources(  # noqa: PLR0913 - what to pack, how, and what is packed alr
             for entries in _planned(header, resources, size):
                 text = renderer(header, writer.dialect)(entries)
                 key = _key(header, text, writer.dialect)
-                packed = usable.get(key)
-                if packed is not None and packager.confirm_unharmed(packed):
-                    yield packed
+                if key in usable:
+                    yield usable[key]
                     continue
                 yield PackageJob(
                     names=_new_names(snapshot.at, taken),

@@ -51,13 +51,14 @@ class DumpOutcome(msgspec.Struct, frozen=True, kw_only=True):
     """Result of a dump.
 
     ``lost`` changes are in no package, since their bytes are gone: the Change Dump starts over
-    after them.
+    after them. ``harmed`` packages were gone or altered.
     """
 
     packages: tuple[PublishedPackage, ...] = ()
     reused: int = 0
     written: tuple[WrittenDocument, ...] = ()
     lost: int = 0
+    harmed: int = 0
 
 
 class DumpPublisher:
@@ -96,9 +97,6 @@ class DumpPublisher:
             after = replace(after, former=tuple(kept)[-MOST_LISTS:])
             if plan is not None and plan.base_uri != self._naming.base_uri:
                 plan = None
-            # Changes without a package are in no list any more: the Change Dump starts over.
-            if plan and after.changes and after.changes[-1].last < plan.known_after:
-                after = replace(after, changes=())
             if resources:
                 # Lists that were started over continue from no older dump.
                 start = 0 if plan is None else plan.start
@@ -114,6 +112,7 @@ class DumpPublisher:
             reused=len(packages) - len(new),
             written=tuple(writer.written),
             lost=self._lost,
+            harmed=self._packager.harmed,
         )
 
     def _offered(self, record: DumpRecord) -> DumpRecord:
@@ -143,7 +142,8 @@ class DumpPublisher:
             completed=at,
         )
         former = record.former
-        if self._archive and _names(packages) != _names(record.resources):
+        is_whole = not self._packager.harmed
+        if self._archive and is_whole and _names(packages) != _names(record.resources):
             head = naming.RESOURCE_DUMP
             parts = [name for name in writer.known if _is_part(name, head, writer)]
             dump = archives.archive_resource_dump(writer, record.resources, parts, self._now())
@@ -159,6 +159,7 @@ class DumpPublisher:
         plan: PublicationPlan | None,
         oldest: int,
     ) -> DumpRecord:
+        record = replace(record, changes=self._unharmed(record.changes, plan))
         # A number that no package ever had.
         numbers = (naming.change_package_number(name) + 1 for name in self._documents.names())
         reached = replace(_reached(snapshot, plan, record), number=max((record.number, *numbers)))
@@ -185,6 +186,17 @@ class DumpPublisher:
             former = (*former, *closed)
         self._list(writer, naming.CHANGE_DUMP, header, retained, former)
         return replace(record, changes=retained, former=former, number=reached.number + len(new))
+
+    def _unharmed(
+        self, changes: Sequence[PublishedPackage], plan: PublicationPlan | None
+    ) -> tuple[PublishedPackage, ...]:
+        """Return the packages to continue from: the newest without a gap, if lists have the rest."""
+        found = [self._packager.confirm(change) for change in changes]
+        while found and not (found[-1] and found[-1].last):
+            found.pop()
+        start = max((number for number, each in enumerate(found, 1) if each is None), default=0)
+        whole = tuple(filter(None, found[start:]))
+        return () if plan and whole and whole[-1].last < plan.known_after else whole
 
     def _record_renewed(self) -> None:
         """Record resources that differ in a package: the next scan may see no change."""

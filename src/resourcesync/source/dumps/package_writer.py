@@ -18,6 +18,7 @@ from resourcesync.model.entries import Change, Header, Link, Resource, ResourceR
 from resourcesync.model.vocabulary import ChangeKind, Dialect
 from resourcesync.ports.documents import DocumentStore, SecondProcess
 from resourcesync.ports.originals import ResourceContents
+from resourcesync.source.document_writer import digest_of
 from resourcesync.source.dump_record import PublishedPackage
 from resourcesync.source.naming import PackageNames
 from resourcesync.source.read_back import read_back_error
@@ -58,13 +59,27 @@ class Packager:
         self, store: DocumentStore, contents: ResourceContents, second: SecondProcess | None = None
     ) -> None:
         self.renewed: dict[str, Resource | None] = {}
+        self.harmed = 0
         self._store = store
         self.contents = contents
         self._second = second
 
-    def confirm_unharmed(self, packed: PublishedPackage) -> bool:
-        """True if a package and the copy of its manifest are as they were written."""
-        return self._signature(packed.name, packed.manifest) == packed.signature
+    def confirm(self, packed: PublishedPackage) -> PublishedPackage | None:
+        """Return a package that is as it was written, with the copy of its manifest.
+
+        ``None`` for another one, which is counted in ``harmed``.
+        """
+        if self._signature(packed.name, packed.manifest) == packed.signature:
+            return packed
+        is_it = digest_of(self._store, packed.name) == packed.digest
+        stream = self._store.open(packed.name) if is_it else None
+        if stream is None:
+            self.harmed += 1
+            return None
+        with closing(stream):
+            reader = open_package(stream, uri=packed.name, limits=_OURS)
+            self._store.write(packed.manifest, reader.manifest_chunks())
+        return replace(packed, signature=self._signature(packed.name, packed.manifest))
 
     def pack_all(
         self, planned: Iterable[PublishedPackage | PackageJob]
