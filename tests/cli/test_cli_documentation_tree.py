@@ -62,15 +62,6 @@ def docs(tmp_path: Path) -> Path:
     return root
 
 
-def assert_answers(origin: str, site: Site) -> None:
-    files = {
-        urlsplit(uri).path: (200, body)
-        for uri, body in Site(site.folder, LateApplication(), "").copies().items()
-    }
-    assert len(files) == len(FOLDERS) * len(NAMES)
-    assert {target: get(origin, target)[:2] for target in files} == files
-
-
 @pytest.mark.skipif(not nginx.installed(), reason="nginx is not here")
 def test_a_mirror_of_what_nginx_serves_is_the_same_tree_and_is_served_the_same_way(
     docs: Path, tmp_path: Path, said: Said
@@ -84,7 +75,12 @@ def test_a_mirror_of_what_nginx_serves_is_the_same_tree_and_is_served_the_same_w
     assert files_of(mirror) == files_of(docs)
 
     with nginx.configured(lines_of_the_page(mirror), tmp_path / "here") as here:
-        assert_answers(here.url, Site(mirror, LateApplication(), here.url))
+        files = {
+            urlsplit(uri).path: (200, body)
+            for uri, body in Site(mirror, LateApplication(), "").copies().items()
+        }
+        assert len(files) == len(FOLDERS) * len(NAMES)
+        assert {target: get(here.url, target)[:2] for target in files} == files
         assert get(here.url, "/.resourcesync/state.db").status == 403
 
 

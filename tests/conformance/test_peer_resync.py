@@ -125,12 +125,6 @@ def test_resync_follows_what_we_publish(
     assert _copies(served) == expected
 
 
-def _lists(tree: Path, head: str) -> list[str]:
-    """The Change Lists in order, as an index or an archive tells; the head if it is one itself."""
-    text = (tree / "resourcesync" / head).read_text()
-    return re.findall(r"<loc>[^<]*/(changelist[-_][^<]*)</loc>", text) or [head]
-
-
 @pytest.mark.parametrize(
     ("head", "options", "version"),
     [
@@ -151,7 +145,9 @@ def test_resync_follows_the_lists_and_starts_from_the_newest_resource_list(
             (tree / f"new {number}.txt").write_text(f"{number}")
             (tree / "a.txt").write_text(f"a {number}")
             assert resourcesync("publish", tree, step, cwd=home).code == 0
-            lists = [f"{url}/resourcesync/{name}" for name in _lists(tree, head)]
+            text = (tree / "resourcesync" / head).read_text()
+            names = re.findall(r"<loc>[^<]*/(changelist[-_][^<]*)</loc>", text) or [head]
+            lists = [f"{url}/resourcesync/{name}" for name in names]
             for uri in (uri for uri in lists if uri not in read):
                 words = ("--incremental", "--delete", "--spec-version", version)
                 _sync_into(home, url, "old", *words, "--changelist-uri", uri)

@@ -1,6 +1,6 @@
 """Lives of mirrors whose Source writes as foreign software does, or is set back: nobody lies."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from functools import partial
 from pathlib import Path
@@ -24,9 +24,9 @@ REGRETTED = 24
 Live = Callable[[Path, int], None]
 
 
-def live_all(folder: Path, first: int) -> None:
-    for seed in range(first, MOST):
-        live_software(folder / f"{seed}", seed)
+def live_all(folder: Path, live: Live, seeds: Iterable[int]) -> None:
+    for seed in seeds:
+        live(folder / f"{seed}", seed)
 
 
 @pytest.mark.parametrize("seed", range(LIVES))
@@ -68,12 +68,7 @@ def test_the_lives_find_a_mirror(
     tmp_path: Path, worse: Callable[[], AbstractContextManager[None]], match: str, first: int
 ) -> None:
     with worse(), pytest.raises(AssertionError, match=match):
-        live_all(tmp_path, first)
-
-
-def regret_all(folder: Path) -> None:
-    for seed in range(REGRETTED):
-        live_regretting(folder / f"{seed}", seed)
+        live_all(tmp_path, live_software, range(first, MOST))
 
 
 # An index that tells no times; a late change of a list that was not read before, and as the newest
@@ -94,4 +89,4 @@ def test_the_lives_find_a_mirror_that_believes_what_was_written_anew(
     monkeypatch.setattr(incremental, "judge", lambda *_: Following())
 
     with pytest.raises(AssertionError, match="called in sync"):
-        regret_all(tmp_path)
+        live_all(tmp_path, live_regretting, range(REGRETTED))

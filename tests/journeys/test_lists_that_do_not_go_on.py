@@ -40,13 +40,6 @@ def begun_anew(world: World[LooseSource], *, after: float) -> None:
     world.source.show()
 
 
-def changed_unseen(world: World[LooseSource]) -> None:
-    """One change, one creation and one deletion that only lists tell which are gone."""
-    world.source.put("1.html", "changed unseen")
-    world.source.put("new.html", "created unseen")
-    world.source.remove("2.html")
-
-
 def later(world: World[Any]) -> RunReport:
     world.clock.advance(seconds=3_600)
     return world.pull()
@@ -61,7 +54,9 @@ def test_what_changed_in_a_hole_of_less_than_a_second_arrives_though_a_hot_resou
     world.source.put("hot.html", "first")
     listed(world, after=60)
     assert world.pull().state is MirrorState.IN_SYNC
-    changed_unseen(world)
+    world.source.put("1.html", "changed unseen")
+    world.source.put("new.html", "created unseen")
+    world.source.remove("2.html")
     listed(world, after=gap / 3)
     begun_anew(world, after=gap / 3)
     world.source.put("hot.html", "second")

@@ -131,13 +131,6 @@ def test_every_version_is_packed_with_its_patch_and_the_judge_finds_nothing(
     assert is_same()
 
 
-def changed_twice(said: Said) -> None:
-    for number in (2, 3):
-        write(number)
-        assert run(["publish", "public", "-q"]) == 0
-    said.readouterr()
-
-
 def packed() -> list[object]:
     names = sorted((PUBLIC / "resourcesync").glob("changedump-*.zip"))
     with zipfile.ZipFile(names[-1]) as package:
@@ -149,7 +142,10 @@ def test_without_versions_a_change_dump_begins_after_what_is_gone_and_then_keeps
     said: Said,
 ) -> None:
     assert run(["publish", "public", "--url", "https://museum.example", "-q"]) == 0
-    changed_twice(said)
+    for number in (2, 3):
+        write(number)
+        assert run(["publish", "public", "-q"]) == 0
+    said.readouterr()
 
     assert run(["publish", "public", "--dumps", "all"]) == 0
     assert "3 changes cannot be packed" in said.readouterr().err

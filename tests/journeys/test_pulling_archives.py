@@ -52,18 +52,14 @@ def document(header: Header, entries: Sequence[Part] | Sequence[CapabilityEntry]
     return Answer(body=b"".join(write(header, entries)))
 
 
-def parts_of(world: World[PublishedSource]) -> tuple[Header, list[Part]]:
-    opened = read(BytesIO(world.source.honest(CHANGE_LIST).body), uri=CHANGE_LIST)
-    return opened.header, [entry for entry in opened.entries() if isinstance(entry, Part)]
-
-
 def archive_header(*, is_index: bool = False) -> Header:
     return Header(capability=Capability.CHANGE_LIST_ARCHIVE, is_index=is_index, links=(UP,))
 
 
 def retire(world: World[PublishedSource], *, is_linked: bool = True) -> list[Part]:
     """Keep the last two lists in the index, and return the others, which belong in an archive."""
-    header, parts = parts_of(world)
+    opened = read(BytesIO(world.source.honest(CHANGE_LIST).body), uri=CHANGE_LIST)
+    header, parts = opened.header, [each for each in opened.entries() if isinstance(each, Part)]
     kept = parts[-2:]
     links = (*header.links, *((Link(rel="archives", href=ARCHIVE),) if is_linked else ()))
     world.network.answers[CHANGE_LIST] = document(

@@ -182,11 +182,6 @@ def lists(world: World[LooseSource], entries: Sequence[str]) -> None:
     world.network.answers[CHANGES] = Answer(body=body.encode())
 
 
-def rows(world: World[LooseSource]) -> list[str]:
-    with world.state() as state:
-        return [row.uri for row in state.refused()]
-
-
 def test_what_is_refused_and_taken_away_in_one_list_was_never_refused(
     loose: World[LooseSource],
 ) -> None:
@@ -204,7 +199,8 @@ def test_an_entry_that_is_listed_well_later_is_refused_no_more(loose: World[Loos
     lists(loose, [bad])
     report = loose.pull()
     assert (report.listed.refused, report.state) == (1, MirrorState.BEHIND)
-    assert rows(loose) == [f"{BASE}b.html"]
+    with loose.state() as state:
+        assert [row.uri for row in state.refused()] == [f"{BASE}b.html"]
     lists(loose, [bad, change(f"{BASE}b.html", 2)])
 
     report = loose.pull()

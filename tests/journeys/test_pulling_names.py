@@ -204,11 +204,6 @@ class Replica:
 PIECES = ["a", "b", "a+b", "a%2Bb", "index.html", "%C3%A9", "a-b"]
 
 
-def some(luck: random.Random) -> str:
-    names = [luck.choice(PIECES) for _ in range(luck.randint(1, 3))]
-    return "/".join(names) + luck.choice(["", "", "/"])
-
-
 @pytest.mark.parametrize("seed", range(12))
 def test_names_depend_on_the_set_of_uris_and_not_on_what_came_when(
     tmp_path: Path, seed: int
@@ -216,7 +211,8 @@ def test_names_depend_on_the_set_of_uris_and_not_on_what_came_when(
     luck = random.Random(seed)
     world, replica = World(tmp_path / "mirror"), Replica()
     for round_ in range(6):
-        for name in {some(luck) for _ in range(luck.randint(1, 5))}:
+        some = [luck.choices(PIECES, k=luck.randint(1, 3)) for _ in range(luck.randint(1, 5))]
+        for name in {"/".join(pieces) + luck.choice(["", "", "/"]) for pieces in some}:
             world.source.put(name, f"content of /{name}")
         if round_ and luck.random() < 0.5:
             for uri in luck.sample(sorted(world.source.originals.contents()), 1):

@@ -64,12 +64,6 @@ WRONG = {10: 20_000, 14: -2, 18: -400}
 """Days on which our clock is so many days behind, and is right again in the next hour."""
 
 
-def stored(world: World[DatedServer]) -> tuple[int, int]:
-    with world.state() as state:
-        documents = state.value(int, "SELECT count(*) FROM document") or 0
-    return documents, len(list((world.folder / ".resourcesync/trash").iterdir()))
-
-
 @pytest.mark.parametrize(
     ("days", "pulls"), [(40, 1), pytest.param(400, 24, marks=[pytest.mark.night])]
 )
@@ -104,13 +98,15 @@ def test_what_is_stored_depends_on_the_resources_and_not_on_their_age(
             assert world.pull(trash=7 * DAY).state is MirrorState.IN_SYNC
             assert world.in_sync()
         if hour % 24 == 0:
-            sizes.append((*stored(world), len(list(source.documents.names()))))
+            with world.state() as state:
+                documents = state.value(int, "SELECT count(*) FROM document") or 0
+            trash = list((world.folder / ".resourcesync/trash").iterdir())
+            sizes.append((documents, len(trash), len(list(source.documents.names()))))
 
     half = len(sizes) // 2
     for column in zip(*sizes, strict=True):
         assert max(column[half:]) <= 1.5 * max(column[:half])
-    state_size = (world.folder / ".resourcesync/state.db").stat().st_size
-    assert state_size < 4 << 20
+    assert (world.folder / ".resourcesync/state.db").stat().st_size < 4 << 20
     assert not list((world.folder / ".resourcesync/tmp").iterdir())
     with world.state() as state:
         assert bool(state.change_bounds()[0]) == (days > 90)

@@ -7,19 +7,16 @@ import zlib
 import pytest
 
 from resourcesync.destination.reports import MirrorState
-from tests.support.servers.hostile_server import CLOSE, Step, answer
+from tests.support.servers.hostile_server import CLOSE, answer
 from tests.support.sources.scripted_source import ScriptedSource
 
 BODY = random.Random(1).randbytes(70_000)
 
 
-def unmarked(body: bytes, **fields: str) -> list[Step]:
-    return [*answer(body=body, length=None, **fields), CLOSE]
-
-
 def test_lenient_never_keeps_half_a_body_without_a_marked_end(source: ScriptedSource) -> None:
     source.put("/a", BODY)
-    source.server.on("/a", *(unmarked(BODY[:at]) for at in (20_000, 30_000)))
+    cut = ([*answer(body=BODY[:at], length=None), CLOSE] for at in (20_000, 30_000))
+    source.server.on("/a", *cut)
 
     assert source.pull(verify="lenient").state is MirrorState.BEHIND
     assert source.file("/a") is None

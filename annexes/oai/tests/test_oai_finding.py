@@ -33,11 +33,8 @@ def test_files_that_metadata_lists_are_found(prefix: str) -> None:
     assert thesis.uri == "https://repo.example/bitstream/10673/5/my%20thesis%20%C3%A9.pdf"
     assert (thesis.bundle, thesis.length, thesis.media_type) == ("ORIGINAL", 8, "application/pdf")
     assert (licence.bundle, licence.is_listed) == ("LICENSE", True)
-    assert thesis.digests == (() if prefix == "ore" else (_md5(BODY),))
-
-
-def _md5(body: bytes) -> Digest:
-    return Digest("md5", hashlib.md5(body, usedforsecurity=False).hexdigest())
+    md5 = Digest("md5", hashlib.md5(BODY, usedforsecurity=False).hexdigest())
+    assert thesis.digests == (() if prefix == "ore" else (md5,))
 
 
 def test_the_policies_of_a_file_say_when_everybody_may_read_it() -> None:

@@ -112,7 +112,12 @@ class ConfiguredSources:
             raise file.key_error(table, "path", "is missing")
         path = _path_of(file, table, settings["path"])
         if "url" in settings:
-            _check_url(file, table, str(settings["url"].value))
+            try:
+                app.trees.check_base(str(settings["url"].value))
+            except ConfigurationError as error:
+                raise file.key_error(
+                    table, "url", "must be an http or https URI", hint=error.hint
+                ) from None
         for key in {"out", "site", "state", "versions_in"} & settings.keys():
             setting = settings[key]
             if (key == "out" and "://" in str(setting.value)) or setting.value == "":
@@ -149,15 +154,6 @@ class ConfiguredSources:
                 yield file.key_error(
                     ("source", name), "path", "is no folder", hint=f"there is no {path}"
                 )
-
-
-def _check_url(file: ConfigFile, table: tuple[str, ...], url: str) -> None:
-    try:
-        app.trees.check_base(url)
-    except ConfigurationError as error:
-        raise file.key_error(
-            table, "url", "must be an http or https URI", hint=error.hint
-        ) from None
 
 
 def _is_address(path: str) -> bool:

@@ -83,7 +83,11 @@ def mend_rows(path: Path, now: datetime, fault: Fault, report: Callable[[BadRow]
                 uris = dict[str, None]()
                 for row in chain.from_iterable(_reread(connection, row, fault) for row in rows):
                     report(row)
-                    _mend(connection, row)
+                    if row.table == "change":
+                        connection.execute("DELETE FROM change WHERE seq = ?", (row.values["seq"],))
+                    else:
+                        mended = _CLEAR_RESOURCE if row.has_uri else "DELETE FROM resource"
+                        connection.execute(f"{mended} {_HERE}", _key(row.values["uri"]))
                     count += 1
                     if row.has_uri:
                         uris[row.uri] = None
@@ -95,14 +99,6 @@ def _reread(connection: Connection, row: BadRow, fault: Fault) -> Iterable[BadRo
     if row.table == "change":
         return (row,)
     return _bad_rows(connection.execute(f"{_RESOURCES} {_HERE}", _key(row.values["uri"])), fault)
-
-
-def _mend(connection: Connection, row: BadRow) -> None:
-    if row.table == "change":
-        connection.execute("DELETE FROM change WHERE seq = ?", (row.values["seq"],))
-    else:
-        mended = _CLEAR_RESOURCE if row.has_uri else "DELETE FROM resource"
-        connection.execute(f"{mended} {_HERE}", _key(row.values["uri"]))
 
 
 def _key(uri: str | bytes) -> tuple[bool, bytes, bytes]:

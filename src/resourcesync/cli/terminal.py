@@ -262,7 +262,10 @@ _MOST_WARNINGS: Final = 20
 
 def open_screen(job: output.Job, environment: Environment, run: str = "") -> output.Screen:
     """Return the screen for a job, of a run with an id."""
-    _silence_logs()
+    for name in _LOGGERS:
+        log = logging.getLogger(name)
+        if not log.handlers:
+            log.addHandler(logging.NullHandler())
     clock, chosen = app.system.SystemClock(), job.output
     if chosen.json:
         from resourcesync.cli.json_output import JsonEncoder  # noqa: PLC0415 - msgspec is slow to import
@@ -333,13 +336,6 @@ class _WarningHandler(logging.Handler):
             self._screen.report(
                 "warning", {"code": output.LIBRARY, "message": message, "evidence": ()}
             )
-
-
-def _silence_logs() -> None:
-    for name in _LOGGERS:
-        log = logging.getLogger(name)
-        if not log.handlers:
-            log.addHandler(logging.NullHandler())
 
 
 def choose_progress(

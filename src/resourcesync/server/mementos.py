@@ -91,7 +91,14 @@ class MementoApplication:
         version = await self._find(first, names)
         if version is None:
             return None
-        return self._content(request, version.sha256, self._memento_headers(version))
+        headers = {
+            **_kind(version.media_type),
+            "memento-datetime": _date(version),
+            "link": ", ".join(self._common_links(version.uri)),
+            **caching.FOREVER,
+            **asgi.NOSNIFF,
+        }
+        return self._content(request, version.sha256, headers)
 
     def _own_path(self, path: bytes, query: bytes) -> bytes:
         """Return a path with the whole address of a resource of ours reduced to its path."""
@@ -118,15 +125,6 @@ class MementoApplication:
         if moment is None or uri is None:
             return None
         return await to_thread.run_sync(self._index.version, uri, moment)
-
-    def _memento_headers(self, version: ResourceVersion) -> Mapping[str, str]:
-        return {
-            **_kind(version.media_type),
-            "memento-datetime": _date(version),
-            "link": ", ".join(self._common_links(version.uri)),
-            **caching.FOREVER,
-            **asgi.NOSNIFF,
-        }
 
     def _common_links(self, uri: str) -> tuple[str, ...]:
         return (

@@ -11,6 +11,7 @@ from resourcesync.destination.reports import flat_fields
 
 Labels = tuple[tuple[str, str], ...]
 """Names and values of the labels of one value."""
+_ESCAPES: Final = str.maketrans({"\\": "\\\\", '"': '\\"', "\n": "\\n"})
 
 
 class Metric(msgspec.Struct, frozen=True, kw_only=True):
@@ -85,13 +86,9 @@ def _lines(figure: Metric) -> Iterator[str]:
     yield f"# HELP {figure.name} {figure.help_text}"
     yield f"# TYPE {figure.name} {figure.kind}"
     for labels, value in figure.values:
-        inner = ",".join(f'{name}="{_escape(text)}"' for name, text in labels)
+        inner = ",".join(f'{name}="{text.translate(_ESCAPES)}"' for name, text in labels)
         number = int(value) if value == int(value) else value
         yield f"{figure.name}{{{inner}}} {number}" if inner else f"{figure.name} {number}"
-
-
-def _escape(text: str) -> str:
-    return text.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
 
 
 @final

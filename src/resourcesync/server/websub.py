@@ -120,15 +120,12 @@ class HubApplication:
                 text = "the hub pauses for %g s: %s"
                 _LOG.log(level, text, _AFTER_FAULT, error, exc_info=is_bug)
                 nap = _AFTER_FAULT
-                self._abandon()
+                try:
+                    self.deliveries.give_up()
+                except StorageError as error:
+                    _LOG.warning("the hub cannot store how deliveries ended: %s", error)
             self._wake_event.wait(min(nap, _LONGEST_SLEEP))
             self._wake_event.clear()
-
-    def _abandon(self) -> None:
-        try:
-            self.deliveries.give_up()
-        except StorageError as error:
-            _LOG.warning("the hub cannot store how deliveries ended: %s", error)
 
     async def _answer(self, request: Request) -> Response:
         if asgi.path_within(request.scope) not in {b"", b"/"}:

@@ -358,21 +358,17 @@ def from_file(field: Field, written: object) -> Any:
         texts = _typed(written, list, "must be a list of strings")
         found = tuple(field.parse(_typed(one, str, "must be a list of strings")) for one in texts)
         if field.form is settings.HEADER:
-            _refuse_secrets(found)
+            for name, _ in found:
+                if name.lower() in _SECRET_HEADERS:
+                    raise ConfigurationError(
+                        f"must not contain {name}", hint="write a table [auth.NAME] with its place"
+                    )
         return found
     if field.is_whole:
         return field.parse(str(_typed(written, int, "must be a whole number")))
     if field.has_syntax and type(written) in {int, float}:
         return field.parse(str(written))
     return field.parse(_typed(written, str, "must be a string"))
-
-
-def _refuse_secrets(headers: Iterable[tuple[str, str]]) -> None:
-    for name, _ in headers:
-        if name.lower() in _SECRET_HEADERS:
-            raise ConfigurationError(
-                f"must not contain {name}", hint="write a table [auth.NAME] with its place"
-            )
 
 
 def _typed(value: object, kind: type, reason: str) -> Any:

@@ -61,10 +61,6 @@ class Cron(msgspec.Struct, frozen=True, dict=True):
         self._after(_ANY_YEAR)
 
     @cached_property
-    def _times(self) -> str:
-        return " ".join(self.line.split()[:_FIELDS])
-
-    @cached_property
     def _zone(self) -> tzinfo:
         name = " ".join(self.line.split()[_FIELDS:])
         try:
@@ -89,7 +85,8 @@ class Cron(msgspec.Struct, frozen=True, dict=True):
 
     def _after(self, moment: datetime) -> datetime:
         try:
-            return next(CronSim(self._times, moment.astimezone(self._zone)))
+            times = " ".join(self.line.split()[:_FIELDS])
+            return next(CronSim(times, moment.astimezone(self._zone)))
         except (CronSimError, StopIteration) as error:
             raise ConfigurationError(
                 f"{self.line!r} is not a crontab line",

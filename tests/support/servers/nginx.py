@@ -73,17 +73,13 @@ class Nginx:
             time.sleep(0.1)
             lines = self.log.read_text().splitlines()
         self.log.write_text("")
-        return [_asked(line) for line in lines]
+        split = (line.split(" ", 5) for line in lines)
+        return [Asked(int(c), p, int(s), m, int(n), target) for c, p, s, m, n, target in split]
 
     def moments(self) -> list[tuple[float, str]]:
         """Return when each thing was asked for since the start, in seconds, in order."""
         lines = self.log.with_name("moments.log").read_text().splitlines()
         return sorted((float(moment), target) for moment, target in map(str.split, lines))
-
-
-def _asked(line: str) -> Asked:
-    connection, protocol, status, method, sent, target = line.split(" ", 5)
-    return Asked(int(connection), protocol, int(status), method, int(sent), target)
 
 
 def installed() -> bool:

@@ -56,7 +56,11 @@ class OpenFolders:
         above, _, name = folder.rpartition("/")
         parent = self._open(above, create=create)
         if len(self._descriptors) >= MAX_OPEN:
-            self._close_unused(keep=above)
+            for unused in [f for f in self._descriptors if not f"{above}/".startswith(f"{f}/")]:
+                if unused in self._changed:
+                    sync_folder(self._descriptors[unused])
+                    self._changed.discard(unused)
+                os.close(self._descriptors.pop(unused))
             parent = self._open(above, create=create)
         self._descriptors[folder] = opened = self._open_child(parent, above, name, create=create)
         return opened
@@ -83,13 +87,6 @@ class OpenFolders:
         else:
             self._changed.add(above)
         return os.open(name, FOLDER, dir_fd=parent)
-
-    def _close_unused(self, *, keep: str) -> None:
-        for folder in [f for f in self._descriptors if not f"{keep}/".startswith(f"{f}/")]:
-            if folder in self._changed:
-                sync_folder(self._descriptors[folder])
-                self._changed.discard(folder)
-            os.close(self._descriptors.pop(folder))
 
     def mark_changed(self, path: str) -> None:
         """Record that a name in the folder of ``path`` was added, removed or replaced."""

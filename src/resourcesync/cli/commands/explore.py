@@ -45,7 +45,12 @@ def command(asking: SourceAccess, **values: Any) -> Job:
         try:
             return _explore(source, depth, asking, screen)
         except ResourceMissingError as error:
-            _refuse_mirror(source, error)
+            if "://" not in source and (known := app.mirror_home.source_of(Path(source))):
+                raise ResourceMissingError(
+                    f"{source} is a mirror, and has no ResourceSync documents",
+                    uri=source,
+                    hint=f"its Source has them: resourcesync explore {quoted(known, 'URL')}",
+                ) from error
             raise
 
     from resourcesync.cli.render.explore import ExploreRenderer  # noqa: PLC0415 - help stays quick
@@ -57,15 +62,6 @@ def command(asking: SourceAccess, **values: Any) -> Job:
         fields={"source": source, "depth": depth},
         resume_command=f"resourcesync explore {source}",
     )
-
-
-def _refuse_mirror(source: str, error: ResourceMissingError) -> None:
-    if "://" not in source and (known := app.mirror_home.source_of(Path(source))):
-        raise ResourceMissingError(
-            f"{source} is a mirror, and has no ResourceSync documents",
-            uri=source,
-            hint=f"its Source has them: resourcesync explore {quoted(known, 'URL')}",
-        ) from error
 
 
 def _explore(source: str, depth: int, asking: SourceAccess, screen: Screen) -> CommandOutcome:

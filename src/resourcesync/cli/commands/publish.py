@@ -130,7 +130,9 @@ def command(**values: Any) -> Job:
     every: bool = values.pop("all")
     sources = ConfiguredSources(options.load(values["config"]))
     given = options.given_options()
-    _check_dumps(values, given)
+    for name in ("watch", "dry_run"):
+        if "dumps" in given and values[name]:
+            raise ConfigurationError(f"--dumps and --{name.replace('_', '-')} exclude each other")
     if values["notify_only"]:
         return _notification_job(tree, sources, values, given)
     if every or tree is None:
@@ -169,12 +171,6 @@ def _notification_job(
         fields={"tree": tree},
         resume_command=f"resourcesync publish {tree} --notify-only",
     )
-
-
-def _check_dumps(values: Mapping[str, Any], given: frozenset[str]) -> None:
-    for name in ("watch", "dry_run"):
-        if "dumps" in given and values[name]:
-            raise ConfigurationError(f"--dumps and --{name.replace('_', '-')} exclude each other")
 
 
 def _resolve_target(
@@ -325,8 +321,7 @@ def _watch_reporters(name: str, screen: Screen) -> "tuple[OnPublished, OnFailed]
 
     def failed(error: ResourceSyncError, pause: float) -> None:
         message = f"{error.message}; next try in {pause:g} s"
-        hint = error.hint
-        problem = problem_of(error)
+        hint, problem = error.hint, problem_of(error)
         fields = {"evidence": error.evidence, "hint": hint, "tree": name, "exit": int(problem.exit)}
         address = {"uri": problem.uri} if problem.uri else {}
         screen.report("warning", {"code": error.code, "message": message, **fields, **address})

@@ -168,7 +168,14 @@ class _WatchService:
             push.retain(requested)
         for name, (_, network) in requested.items():
             if push is None:
-                self._screen.report("warning", _no_callback_warning(name))
+                warning = {
+                    "code": "config",
+                    "message": f"`push = true` of {name} has no effect: `watch` has no callback",
+                    "mirror": name,
+                    "evidence": (("kept", "its schedule"),),
+                    "hint": "set `callback` in [watch], or use watch --callback, and restart",
+                }
+                self._screen.report("warning", warning)
             else:
                 push.follow_soon(name, watched[name].target.folder, network)
         self._settings = settings
@@ -276,16 +283,6 @@ class _WatchService:
         for warning in warnings:
             if warning.get("message") not in before:
                 self._screen.report("warning", {"mirror": mirror, **warning})
-
-
-def _no_callback_warning(mirror: str) -> dict[str, object]:
-    return {
-        "code": "config",
-        "message": f"`push = true` of {mirror} has no effect: `watch` has no callback",
-        "mirror": mirror,
-        "evidence": (("kept", "its schedule"),),
-        "hint": "set `callback` in [watch], or use watch --callback, and restart",
-    }
 
 
 def _standing(report: SubscriptionReport) -> tuple[object, ...]:

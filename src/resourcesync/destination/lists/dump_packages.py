@@ -210,7 +210,9 @@ class DumpPackages:
             uncached = self._bypasses_caches and not usable(offered.entry.digests)
             staged = self._download_once(offered, uncached=uncached)
             try:
-                self._check_end(offered, staged)
+                if offered.entry.length is None and not usable(offered.entry.digests):
+                    with staged.open_sealed() as file, translate_disk_errors(_PACKAGE_FILE):
+                        _open_package(file, offered)
             except BaseException:
                 staged.discard()
                 raise
@@ -218,11 +220,6 @@ class DumpPackages:
             _log.info("fetching a package again, past all caches: %s", error)
             return self._download_once(offered, uncached=True)
         return staged
-
-    def _check_end(self, offered: DumpPackage, staged: StagedCopy) -> None:
-        if offered.entry.length is None and not usable(offered.entry.digests):
-            with staged.open_sealed() as file, translate_disk_errors(_PACKAGE_FILE):
-                _open_package(file, offered)
 
     def _download_once(self, offered: DumpPackage, *, uncached: bool = False) -> StagedCopy:
         entry = offered.entry
