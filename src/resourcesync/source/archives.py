@@ -70,7 +70,7 @@ def archive_resource_dump(
         name=name,
         since=now,
         start=min(package.since for package in packages),
-        documents=(*parts, *_package_documents(packages)),
+        documents=(*parts, *package_documents(packages)),
     )
 
 
@@ -96,7 +96,7 @@ def close_change_dump(
         since=now,
         start=start,
         until=until,
-        documents=_package_documents(packages),
+        documents=package_documents(packages),
     )
 
 
@@ -133,5 +133,6 @@ def archive_offers(former: Sequence[ArchivedDump], base_uri: str) -> Iterator[Of
             )
 
 
-def _package_documents(packages: Sequence[PublishedPackage]) -> tuple[str, ...]:
+def package_documents(packages: Sequence[PublishedPackage]) -> tuple[str, ...]:
+    """Return the names of packages, and of the copies of their manifests."""
     return tuple(name for package in packages for name in (package.name, package.manifest))

@@ -51,7 +51,7 @@ class WrittenDocument(msgspec.Struct, frozen=True, kw_only=True):
     Attributes:
         name: Its name in the store.
         uri: Its public address.
-        capability: Its capability; ``None`` for a plain sitemap.
+        capability: Its capability, if it has one.
         entries: Number of its entries; for an index, of its parts.
         bytes: Size of the document.
     """

@@ -49,7 +49,7 @@ _HEADS: Final = frozenset(
 )
 
 REMOVABLE_HEADS: Final = frozenset(
-    {RESOURCE_LIST, CHANGE_LIST, RESOURCE_DUMP, CHANGE_DUMP, *ARCHIVES.values()}
+    {RESOURCE_LIST, CHANGE_LIST, RESOURCE_DUMP, CHANGE_DUMP, SITEMAP, *ARCHIVES.values()}
 )
 """Documents that lead to others, and that a Source may cease to offer."""
 

@@ -51,8 +51,8 @@ class Published(msgspec.Struct, frozen=True, kw_only=True):
         mended: Rows of the catalogue that could not be published as another program wrote them.
             Each is logged as a warning.
         versions, patches: Stored versions of files, and patches between them.
-        written: The documents that were written, in this order; none when nothing changed, and
-            none in a dry run.
+        written: The documents that were written, in this order.
+        removed: Names of removed documents, which are no longer offered.
         seconds: Duration.
     """
 
@@ -75,6 +75,7 @@ class Published(msgspec.Struct, frozen=True, kw_only=True):
     versions: int = 0
     patches: int = 0
     written: tuple[WrittenDocument, ...] = ()
+    removed: tuple[str, ...] = ()
     seconds: float = 0.0
 
 
@@ -116,6 +117,7 @@ class PublicationResult(msgspec.Struct, frozen=True, kw_only=True):
     def report(self) -> Published:
         """Return the result for programs and their users."""
         scan, made = self.scan, self.publication
+        written = {document.name for document in self.documents_written}  # in place of removed ones
         # The first publication lists no change, but each resource is new to its readers.
         resources = scan.files - scan.unlisted
         new = resources if made.first else made.created
@@ -139,6 +141,7 @@ class PublicationResult(msgspec.Struct, frozen=True, kw_only=True):
             versions=self.retained.versions,
             patches=self.retained.patches,
             written=made.written,
+            removed=tuple(name for name in made.removed if name not in written),
             seconds=self.seconds,
         )
 

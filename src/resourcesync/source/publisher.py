@@ -45,6 +45,7 @@ class Publication(msgspec.Struct, frozen=True, kw_only=True):
     deleted: int = 0
     first: bool = False  # nothing had been published from this catalogue before
     is_anew: bool = False
+    removed: tuple[str, ...] = ()  # names of documents that are no longer offered
 
     def after(self, earlier: "Publication") -> "Publication":
         """Return the result of this publication and an earlier one together."""
@@ -56,6 +57,7 @@ class Publication(msgspec.Struct, frozen=True, kw_only=True):
             updated=earlier.updated + self.updated,
             deleted=earlier.deleted + self.deleted,
             first=earlier.first or self.first,
+            removed=(*earlier.removed, *self.removed),
         )
 
 
@@ -70,11 +72,6 @@ class _Task(msgspec.Struct, frozen=True, kw_only=True):
     moment: int  # microseconds
     offers: tuple[Offer, ...]
     withdrawn: tuple[Offer, ...]
-
-    @property
-    def number(self) -> int:
-        """The number that a new plan's Change Lists begin with, at least."""
-        return 1 if self.planned is None else self.planned.number + 1
 
 
 class _WrittenLists(NamedTuple):
@@ -131,13 +128,20 @@ class ListPublisher:
             lists = run.write_lists(plan)
             record = run.record(plan, lists, run.write_heads(plan, lists), self._clock)
             last_edit = snapshot.last_edit()
-        self._record(task.public, record)
+        removed = tuple(name for name in record.orphans if name in naming.REMOVABLE_HEADS)
+        ended = to_microseconds(self._clock.now())
+        orphans = rotation.remove_orphans(self._source.documents, record.orphans, ended)
+        record = replace(record, orphans=orphans)
+        if record != task.public:
+            RECORD.write(self._catalogue, record)
         for _ in range(_MOST_FORGETS):
             if not self._catalogue.forget_changes(min(plan.known_after, record.listed)):
                 break
-        if run.has_written(naming.RESOURCE_LIST) or not self._source.settings.resource_list:
+        done = replace(run.result(), removed=removed)
+        written = {document.name for document in done.written}
+        if naming.RESOURCE_LIST in written or not self._source.settings.resource_list:
             self._catalogue.forget_edits(last_edit)
-        return run.result()
+        return done
 
     def foresee(self, step: PublicationStep, now: datetime, *, anew: bool = False) -> Publication:
         """Return what `publish` would list of what is recorded; no document is written."""
@@ -193,13 +197,6 @@ class ListPublisher:
                 recording.advance_time()
         return task
 
-    def _record(self, before: PublicationRecord | None, after: PublicationRecord) -> None:
-        now = to_microseconds(self._clock.now())
-        orphans = rotation.remove_orphans(self._source.documents, after.orphans, now)
-        after = replace(after, orphans=orphans)
-        if after != before:
-            RECORD.write(self._catalogue, after)
-
 
 def _is_rebased(
     before: PublicationPlan | None, policy: Policy, step: PublicationStep, moment: int
@@ -247,14 +244,15 @@ class _PublicationRun:
         return tuple(offer for offer in self._task.offers if offer.goes_with(plan))
 
     def _new_plan(self, at: int) -> PublicationPlan:
-        last = self._snapshot.last_change()
+        last, planned = self._snapshot.last_change(), self._task.planned
         numbers = (naming.change_list_number(name) + 1 for name in self._documents.names())
         return PublicationPlan(
             base_uri=self._naming.base_uri,
             documents_uri=self._naming.documents_uri,
             at=at,
             monitored_since=at,
-            number=max((self._task.number, *numbers)),  # numbers in use are not used again
+            # Numbers in use are not used again.
+            number=max((1 if planned is None else planned.number + 1, *numbers)),
             closed=(),
             open=Span(after=last, last=last, start=at, reached=at),
         )
@@ -380,9 +378,6 @@ class _PublicationRun:
         if self._policy.sitemap:
             yield naming.SITEMAP
         yield from (naming.ABOUT, naming.CAPABILITY_LIST, naming.DESCRIPTION)
-
-    def has_written(self, name: str) -> bool:
-        return any(written.name == name for written in self._writer.written)
 
     def result(self) -> Publication:
         return Publication(

@@ -90,8 +90,7 @@ class Offer(msgspec.Struct, frozen=True, kw_only=True):
 
     def goes_with(self, plan: PublicationPlan) -> bool:
         """True if the Change Lists of a plan continue from it: not when they were started over."""
-        is_reached = self.at is None or self.at >= plan.start
-        return is_reached and self.base_uri == plan.base_uri
+        return self.base_uri == plan.base_uri and (self.at is None or self.at >= plan.start)
 
 
 class DocumentRecord(msgspec.Struct, frozen=True, kw_only=True):

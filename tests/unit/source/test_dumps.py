@@ -233,31 +233,20 @@ def documents(source: DumpedSource) -> dict[str, bytes]:
 
 
 @pytest.mark.parametrize("lost", [False, True])
-def test_two_processes_write_what_one_writes(lost: bool) -> None:
+@pytest.mark.parametrize(("numbers", "started"), [((3,), 2), ((0, 8), 3)])
+def test_two_processes_write_what_one_writes_and_again_only_what_changed(
+    numbers: tuple[int, ...], started: int, lost: bool
+) -> None:
     second = Inline(lost=lost)
     alone, together = made(None), made(second)
-
     first, outcome = alone.dump(), together.dump()
-
     assert documents(together) == documents(alone)
-    assert [package.name for package in outcome.packages] == [
-        package.name for package in first.packages
-    ]
+    assert [each.name for each in outcome.packages] == [each.name for each in first.packages]
     assert (second.started, second.stopped) == (2, 0)  # five packages, and the fifth is alone
-
-
-@pytest.mark.parametrize(("numbers", "started"), [((3,), 0), ((0, 8), 1)])
-def test_only_what_changed_is_packed_again_in_the_order_of_its_uris(
-    numbers: tuple[int, ...], started: int
-) -> None:
-    second, alone = Inline(), made(None)
-    together = made(second)
     for source in (alone, together):
-        source.dump()
         for number in numbers:
             source.put(f"{number}.txt", "new")
         source.publish()
-    second.started = 0
     alone.dump()
 
     outcome = together.dump()

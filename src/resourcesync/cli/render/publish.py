@@ -110,7 +110,7 @@ def conclude(
         lines.append(TextLine(", ".join(read), "Read"))
     if done.dry_run:
         lines += [*_omitted_lines(done), _would_line(done)]
-    elif done.documents_written:
+    elif done.documents_written or done.publication.removed:
         lines += [*_omitted_lines(done), *_written(done), *_version_lines(done), *_notified(done)]
         lines += _next_steps(done, has_files=has_files, mirror=mirror) if first else []
     else:
@@ -173,7 +173,7 @@ def _place(out: str, name: str) -> str:
 def _written(done: "PublicationResult") -> Iterator[TextLine]:
     out, publication = _document_folder(done), done.publication
     names = [_place(out, written.name) for written in done.documents_written]
-    width = max(map(len, names)) + 6
+    width = max(map(len, names), default=0) + 6
     lists = [written for written in publication.written if written.capability == "changelist"]
     several = [written for written in lists if "/changelist." not in written.name]  # not the index
     newest = next(reversed(several or lists), None)
@@ -189,6 +189,7 @@ def _written(done: "PublicationResult") -> Iterator[TextLine]:
         text = f"{name.ljust(width)}{note}".rstrip()
         yield TextLine(text if label else f"{_INDENT}{text}", label, QUIET)
         label = ""
+    yield from (TextLine(_place(out, gone), "Removed", QUIET) for gone in done.report().removed)
 
 
 def _document_folder(done: "PublicationResult") -> str:
@@ -272,7 +273,7 @@ def with_packages(outcome: CommandOutcome, dumped: "DumpOutcome", screen: Screen
         packages = formatting.counted(dumped.harmed, "package")
         warning = {
             "code": "package-harmed",
-            "message": f"{packages} of the dumps: gone or altered, and no longer listed",
+            "message": f"{packages} of the dumps: lost or altered, and no longer listed",
             "evidence": (("kept", "what can be packed again; the Change Dump may begin later"),),
         }
         screen.report("warning", warning)
@@ -291,7 +292,5 @@ def with_packages(outcome: CommandOutcome, dumped: "DumpOutcome", screen: Screen
         packages = formatting.counted(len(dumped.packages), "package")
         rest = unchanged if dumped.reused else ""
         text = f"{number} in {packages}, {formatting.size(size)}{rest}"
-    return outcome._replace(
-        closing=(*outcome.closing, TextLine(text, "Packed", QUIET)),
-        fields={**outcome.fields, **fields},
-    )
+    closing = (*outcome.closing, TextLine(text, "Packed", QUIET))
+    return outcome._replace(closing=closing, fields={**outcome.fields, **fields})

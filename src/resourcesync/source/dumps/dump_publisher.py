@@ -36,15 +36,13 @@ _OFFERED: Final = frozenset({*_HEADS, *(head.archive for head in _HEADS)})
 
 
 class DumpRequest(msgspec.Struct, frozen=True, kw_only=True):
-    """The content of the dumps.
-
-    ``may_fork``: a copy of this process may pack some of the packages. A program that embeds the
-    library has reasons not to be copied.
-    """
+    """The content of the dumps."""
 
     resources: bool = True
     changes: bool = False
-    may_fork: bool = False
+    may_fork: bool = (
+        False  # into a copy that packs, too; a program may have reasons not to be copied
+    )
 
 
 class DumpOutcome(msgspec.Struct, frozen=True, kw_only=True):
@@ -142,8 +140,8 @@ class DumpPublisher:
             completed=at,
         )
         former = record.former
-        is_whole = not self._packager.harmed
-        if self._archive and is_whole and _names(packages) != _names(record.resources):
+        is_new = _names(packages) != _names(record.resources)
+        if self._archive and is_new and not self._packager.harmed:
             head = naming.RESOURCE_DUMP
             parts = [name for name in writer.known if _is_part(name, head, writer)]
             dump = archives.archive_resource_dump(writer, record.resources, parts, self._now())
@@ -159,7 +157,7 @@ class DumpPublisher:
         plan: PublicationPlan | None,
         oldest: int,
     ) -> DumpRecord:
-        record = replace(record, changes=self._unharmed(record.changes, plan))
+        record = self._unharmed(record, plan)
         # A number that no package ever had.
         numbers = (naming.change_package_number(name) + 1 for name in self._documents.names())
         reached = replace(_reached(snapshot, plan, record), number=max((record.number, *numbers)))
@@ -187,16 +185,15 @@ class DumpPublisher:
         self._list(writer, naming.CHANGE_DUMP, header, retained, former)
         return replace(record, changes=retained, former=former, number=reached.number + len(new))
 
-    def _unharmed(
-        self, changes: Sequence[PublishedPackage], plan: PublicationPlan | None
-    ) -> tuple[PublishedPackage, ...]:
-        """Return the packages to continue from: the newest without a gap, if lists have the rest."""
-        found = [self._packager.confirm(change) for change in changes]
+    def _unharmed(self, record: DumpRecord, plan: PublicationPlan | None) -> DumpRecord:
+        """Return the record with the newest changes without a gap, if lists continue from them."""
+        found = [self._packager.confirm(change) for change in record.changes]
         while found and not (found[-1] and found[-1].last):
             found.pop()
         start = max((number for number, each in enumerate(found, 1) if each is None), default=0)
         whole = tuple(filter(None, found[start:]))
-        return () if plan and whole and whole[-1].last < plan.known_after else whole
+        has_gap = plan is not None and whole and whole[-1].last < plan.known_after
+        return replace(record, changes=() if has_gap else whole)
 
     def _record_renewed(self) -> None:
         """Record resources that differ in a package: the next scan may see no change."""
@@ -278,14 +275,11 @@ class DumpPublisher:
             if head not in writer.known:
                 continue
             parts = [name for name in writer.known if _is_part(name, head, writer)]
-            names = [
-                name for package in listed[capability] for name in (package.name, package.manifest)
-            ]
             at = min((package.since for package in listed[capability]), default=None)
             yield Offer(
                 capability=capability,
                 name=head,
-                documents=(*parts, *names),
+                documents=(*parts, *archives.package_documents(listed[capability])),
                 at=at if capability is Capability.RESOURCE_DUMP else None,
                 base_uri=self._naming.base_uri,
             )

@@ -65,10 +65,7 @@ class Packager:
         self._second = second
 
     def confirm(self, packed: PublishedPackage) -> PublishedPackage | None:
-        """Return a package that is as it was written, with the copy of its manifest.
-
-        ``None`` for another one, which is counted in ``harmed``.
-        """
+        """Return a package as it was written, with the copy of its manifest; else count it."""
         if self._signature(packed.name, packed.manifest) == packed.signature:
             return packed
         is_it = digest_of(self._store, packed.name) == packed.digest
