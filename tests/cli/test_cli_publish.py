@@ -7,6 +7,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -18,7 +19,6 @@ from resourcesync.cli.commands.publish import command
 from resourcesync.cli.main import run
 from resourcesync.cli.output import QUIET
 from resourcesync.cli.render.publish import conclude
-from resourcesync.source import naming
 from resourcesync.source.publication_options import PublicationResult
 from resourcesync.source.publication_settings import CATALOGUE, PublicationSettings
 from resourcesync.source.publisher import Publication
@@ -32,7 +32,6 @@ from tests.support.servers.tiny_source import TinySource
 from tests.support.waiting import wait_until
 
 URL = "https://museum.example"
-DUMPS = ("resourcedump", "changedump")
 
 
 def test_a_refused_run_keeps_a_catalogue_that_another_input_filled(
@@ -112,30 +111,26 @@ def test_a_dry_run_foresees_what_the_run_lists(target: str, tree: Path, capsys: 
         assert (end["first"], end["deleted"]) == (number == 0, number == 1)
 
 
-def test_all_that_a_new_address_rewrites_is_reported_with_dumps_too(tree: Path, said: Said) -> None:
-    run(["publish", "public", "--url", URL])
-    said.readouterr()
-
-    assert run(["publish", "public", "--url", "https://n.example", "--dumps", "all", "--json"]) == 0
-
-    written = [Path(row["name"]).stem for row in rows(said) if row["type"] == "written"]
-    assert written == ["resourcelist", "changelist", "resourcesync", "capabilitylist"]
-
-
+@pytest.mark.parametrize("way", ["--initialise", "--url=https://n.example"])
 @pytest.mark.parametrize("kinds", ["all", "resources", "none"])
-def test_dumps_start_over_with_the_lists_and_are_offered_at_once(kinds: str, tree: Path) -> None:
+def test_dumps_start_over_with_the_lists_and_are_offered_at_once(
+    way: str, kinds: str, tree: Path, said: Said
+) -> None:
     for name in "abc":
         put(name, str(tree / name))
-        assert run(["publish", "public", "--url", URL, "--dumps", "all"]) == 0
-    put("d", str(tree / "d"))
+        assert run(["publish", "public", "--url", URL, "--dumps", "all", "-q"]) == 0
 
-    assert run(["publish", "public", "--initialise", "--dumps", kinds]) == 0
+    assert run(["publish", "public", way, "--dumps", kinds, "--json"]) == 0
 
+    written = [Path(row["name"]).stem for row in rows(said) if row["type"] == "written"]
+    assert set(written) - {"resourcesync"} == {"resourcelist", "changelist", "capabilitylist"}
+    assert len(written) == len(set(written))
     heads = {"all": ["resourcedump", "changedump"], "resources": ["resourcedump"]}.get(kinds, [])
     listed = (tree / "resourcesync/capabilitylist.xml").read_text()
     assert re.findall(r'capability="(\w+dump)"', listed) == heads
-    assert [name for name in DUMPS if (tree / f"resourcesync/{name}.xml").exists()] == heads
-    assert "changedump" not in heads or ".zip" not in (tree / naming.CHANGE_DUMP).read_text()
+    dumps = {path.stem: path for path in (tree / "resourcesync").glob("*dump.xml")}
+    assert sorted(dumps) == sorted(heads)
+    assert "changedump" not in dumps or ".zip" not in dumps["changedump"].read_text()
 
 
 def test_the_documents_of_a_tree_published_inside_the_tree_are_no_resources(tree: Path) -> None:
@@ -190,7 +185,7 @@ def test_most_files_touched_are_told_and_may_be_from_a_backup(tree: Path, said: 
 
 
 def test_damaged_settings_in_the_catalogue_are_told(tree: Path, said: Said) -> None:
-    run(["publish", "public", "--url", "https://museum.example"])
+    run(["publish", "public", "--url", URL])
     with closing(SourceCatalogue(tree / CATALOGUE, SystemClock())) as catalogue:
         catalogue.write_notes({"publish.settings": "{"})
 
@@ -218,6 +213,31 @@ def test_the_protocol_is_kept_at_the_top_and_not_in_a_folder(
     assert run(["validate", f"{source.url}/{NAME}", "--profile", "sitemap"]) == 0
     assert run(["validate", f"{source.url}/resourcesync/sitemap.xml", "--profile", "sitemap"]) == 1
     assert set(codes(said.readouterr().out)) == {code("SM01")}
+
+
+def test_what_search_engines_read_goes_when_it_is_offered_no_more_and_own_files_stay(
+    tree: Path, said: Said
+) -> None:
+    robots, line = tree / "robots.txt", f"Sitemap: {URL}/resourcesync/resourcelist.xml"
+
+    def published(*words: str) -> list[dict[str, Any]]:
+        said.readouterr()
+        assert run(["publish", "public", "--json", *words]) == 0
+        return rows(said)
+
+    published("--url", URL, "--sitemap", "-o", "robots=true")
+    rewritten, end = published("--no-sitemap")[-2:]
+    assert (rewritten["name"], end["removed"]) == ("robots.txt", [NAME])
+    assert robots.read_text().endswith(f"{line}\n")
+    end = published("-o", "robots=false")[-1]
+    assert (end["removed"], end["created"], robots.exists()) == (["robots.txt"], 0, False)
+    robots.write_text("User-agent: *\n")
+    for created in (1, 0):
+        _, left, *_, end = published("-o", "robots=true")
+        assert (left["code"], left["hint"]) == ("robots-left", f"add this line to it: {line}")
+        assert (end["created"], robots.read_text()) == (created, "User-agent: *\n")
+    robots.write_text(line)
+    assert "robots-left" not in str(published())
 
 
 @pytest.mark.founding(

@@ -10,6 +10,7 @@ from urllib.parse import urlsplit
 from resourcesync import app
 from resourcesync.adapters.folder_documents import FolderDocuments
 from resourcesync.errors import ConfigurationError
+from resourcesync.own_files import read_file
 from resourcesync.ports.documents import DocumentStore
 
 _NAME: Final = "publisher"
@@ -52,42 +53,39 @@ def locked_documents(
 
 
 ROBOTS_FILE: Final = "robots.txt"
-_ROBOTS_HEADER: Final = b"# Written by resourcesync publish.\n"
+_OURS: Final = "# Written by resourcesync publish.\nUser-agent: *\nAllow: /\n{}\n"
+_MOST: Final = 1 << 20
 
 
-def check_robots(root: Path, out: str, url: str) -> None:
-    """Refuse to write ``robots.txt`` where it has no effect, or over a foreign one."""
-    if is_store(out):
-        raise ConfigurationError(
-            f"{ROBOTS_FILE} can only be written into a folder",
-            hint="put it there yourself, and do not write it: -o robots=false",
-        )
-    if urlsplit(url).path.strip("/"):
-        raise ConfigurationError(
-            f"{url} is not the root of its host, where {ROBOTS_FILE} must be",
-            hint=f"add the Sitemap line to the {ROBOTS_FILE} of the host, and do not write one: "
-            "-o robots=false",
-        )
-    folder = root / out
-    found = FolderDocuments(folder, folders=("",)).open(ROBOTS_FILE)
-    if found is None:
-        return
-    with found:
-        is_ours = found.read(len(_ROBOTS_HEADER)) == _ROBOTS_HEADER
-    if not is_ours:
-        raise ConfigurationError(
-            f"{folder / ROBOTS_FILE} was not written by resourcesync, so it was not changed",
-            hint="add the Sitemap line to it yourself, and do not write it: -o robots=false",
-        )
+def check_robots(out: str, url: str) -> None:
+    """Refuse to write ``robots.txt`` where it has no effect."""
+    is_below = bool(urlsplit(url).path.strip("/"))
+    if is_below or is_store(out):
+        where = f"{url} is not the root of its host" if is_below else f"{out} is no folder"
+        hint = f"add the Sitemap line to the {ROBOTS_FILE} of the host, and write none: "
+        text = f"{where}, where {ROBOTS_FILE} must be"
+        raise ConfigurationError(text, hint=f"{hint}-o robots=false")
 
 
-def write_robots(out: Path, sitemap: str) -> None:
-    """Write ``robots.txt``, unless it has this content already."""
-    text = _ROBOTS_HEADER + f"User-agent: *\nAllow: /\nSitemap: {sitemap}\n".encode()
+def read_robots(folder: Path) -> tuple[str | None, bool]:
+    """Return the ``robots.txt`` of a folder, if there is one, and whether publish wrote it so."""
+    try:
+        text = read_file(folder / ROBOTS_FILE, _MOST).decode("utf-8", "replace")
+    except (FileNotFoundError, NotADirectoryError):
+        return None, False
+    except OSError:
+        return "", False
+    line = text.removesuffix("\n").rpartition("\n")[2]
+    return text, line.startswith("Sitemap: ") and text == _OURS.format(line)
+
+
+def update_robots(out: Path, line: str) -> int | None:
+    """Write our ``robots.txt``; return its bytes, 0 if it was removed, ``None`` if it was left."""
+    (found, is_ours), text = read_robots(out), _OURS.format(line) if line else None
+    if found == text or (found is not None and not is_ours):
+        return None
     documents = FolderDocuments(out, folders=("",))
-    found = documents.open(ROBOTS_FILE)
-    if found is not None:
-        with found:
-            if found.read() == text:
-                return
-    documents.write(ROBOTS_FILE, (text,))
+    if text is not None:
+        return documents.write(ROBOTS_FILE, (text.encode(),))
+    documents.delete(ROBOTS_FILE)
+    return 0

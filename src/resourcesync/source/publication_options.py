@@ -103,6 +103,7 @@ class PublicationResult(msgspec.Struct, frozen=True, kw_only=True):
     left: LeftAddress | None = None  # the address before, if it was another one
     unmatched: tuple[str, ...] = ()
     dropped: tuple[tuple[str, str], ...] = ()
+    robots_line: str = ""  # that the owner's robots.txt lacks
     former_out: str = ""  # the place of the documents before, if it was another one
     foreign_origins: tuple[str, ...] = ()
     read: Mapping[str, int] = {}

@@ -144,18 +144,13 @@ def test_a_tree_whose_disk_is_away_is_not_published_anew(kept: Kept) -> None:
 
 
 def test_our_own_documents_are_no_hint(kept: Kept) -> None:
-    kept.keep(out="lists", robots=True)
+    kept.keep(out="lists")
 
     def is_ours(name: str) -> bool:
         return kept.keeper.is_ours(str(kept.tree.resolve() / name))
 
-    ours = [
-        "lists/resourcesync/changelist.xml",
-        ".resourcesync/catalogue.db",
-        "x/.git",
-        "robots.txt",
-    ]
-    assert [is_ours(name) for name in ours] == [True] * 4
+    ours = ["lists/resourcesync/changelist.xml", ".resourcesync/catalogue.db", "x/.git"]
+    assert [is_ours(name) for name in ours] == [True] * 3
     assert not any(map(is_ours, ["a.txt", "resourcesync.txt", "lists2/b", "x/robots.txt"]))
 
 

@@ -419,10 +419,7 @@ class PublishLoop:
         self._rest = min(remaining, self._pace.most)
         self._next = ended + self._poll_seconds(done)
         outs = map(os.path.normpath, (done.settings.out, *done.settings.earlier))
-        folders = ("resourcesync" if out == "." else out for out in outs)
-        self._ours = (
-            (*folders, document_stores.ROBOTS_FILE) if done.settings.robots else tuple(folders)
-        )
+        self._ours = tuple("resourcesync" if out == "." else out for out in outs)
         self._on_published(replace(done, seconds=ended - began))
 
     def _wait(self, wait: Callable[[float], bool]) -> None:

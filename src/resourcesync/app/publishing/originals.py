@@ -53,7 +53,7 @@ def open_originals(
             root,
             settings.url,
             clock=clock,
-            selection=selection_of(settings),
+            selection=selection_of(root, settings),
             algorithms=settings.hashes,
             rereading=rereading,
         )
@@ -83,7 +83,7 @@ def _opened(
     )
 
 
-def selection_of(settings: PublicationSettings) -> FileSelection:
+def selection_of(root: Path, settings: PublicationSettings) -> FileSelection:
     """Return the selection of files to publish: never the documents themselves."""
     outs = [
         name for name in (settings.out, *settings.earlier) if not document_stores.is_store(name)
@@ -96,7 +96,7 @@ def selection_of(settings: PublicationSettings) -> FileSelection:
             skip.add(out)
     if settings.site:
         skip.add(os.path.normpath(os.path.join(settings.site, naming.FOLDER)))  # noqa: PTH118 - a Path keeps ".."
-    if settings.robots and settings.out == ".":
+    if settings.out == "." and document_stores.read_robots(root)[1]:
         skip |= {document_stores.ROBOTS_FILE}
     return FileSelection(
         include=settings.include,

@@ -26,6 +26,7 @@ from resourcesync.ports.documents import DocumentStore
 from resourcesync.ports.originals import Omission, Originals
 from resourcesync.source import naming
 from resourcesync.source.clock_guard import check_clock
+from resourcesync.source.document_writer import WrittenDocument
 from resourcesync.source.naming import SourceNaming
 from resourcesync.source.publication_options import LeftAddress, PublicationResult, PublishRequest
 from resourcesync.source.publication_settings import (
@@ -94,7 +95,7 @@ def _publish(
         settings = shared_description.place(root, root, known, settings)
         originals.check_originals(settings, known)
         if settings.robots:
-            document_stores.check_robots(root, settings.out, settings.url)
+            document_stores.check_robots(settings.out, settings.url)
         store = stack.enter_context(
             document_stores.locked_documents(root, settings.out, folders.own, dry_run=asked.dry_run)
         )
@@ -109,7 +110,25 @@ def _publish(
         tree = _Tree(folders, source, found, versions, versions.originals(found.originals), shared)
         done = tree.publish(asked, anew=settings.entries != known.entries)
         done = structs.replace(done, root=root, left=left, unmatched=found.unmatched())
+        if settings.robots or known.robots:
+            done = _with_robots(done)
         return _with_changes(done, settings, known)
+
+
+def _with_robots(done: PublicationResult) -> PublicationResult:
+    settings, made, name = done.settings, done.publication, document_stores.ROBOTS_FILE
+    out = done.root / settings.out
+    line = f"Sitemap: {settings.sitemap_uri}" if settings.robots and settings.sitemap_uri else ""
+    size = None if done.dry_run else document_stores.update_robots(out, line)
+    found, is_ours = document_stores.read_robots(out)
+    if size:
+        uri = settings.names.base_uri + name
+        written = WrittenDocument(name=name, uri=uri, capability=None, entries=1, bytes=size)
+        made = structs.replace(made, written=(*made.written, written))
+    elif size == 0:
+        made = structs.replace(made, removed=(*made.removed, name))
+    is_lacking = found is not None and not is_ours and line not in found.splitlines()
+    return structs.replace(done, publication=made, robots_line=line if is_lacking else "")
 
 
 class _Tree(NamedTuple):
@@ -148,9 +167,6 @@ class _Tree(NamedTuple):
                 last = lists.publish(step, anew=anew, now=now)
                 done = self.shared.update(last.after(done))
             versions.conclude(packed=asked.dumps is not None and asked.dumps.changes)
-            if settings.robots and settings.sitemap_uri:
-                folder = self.folders.root / settings.out
-                document_stores.write_robots(folder, settings.sitemap_uri)
             notified = notify_hubs(source, self.folders.own)
         omissions = (*self.originals.omissions(), *self._among_documents())
         return PublicationResult(

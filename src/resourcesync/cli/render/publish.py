@@ -86,6 +86,10 @@ def _changed_settings(done: "PublicationResult") -> Iterator[Mapping[str, object
         globs = " ".join(f"--{name} {shlex.quote(glob)}" for name, glob in done.dropped)
         hint = "a new value replaces all of before: give the option once for each glob"
         yield {"code": "globs-dropped", "message": f"no longer in force: {globs}", "hint": hint}
+    if done.robots_line:
+        message = "robots.txt was not written, since there is one of your own"
+        hint = f"add this line to it: {done.robots_line}"
+        yield {"code": "robots-left", "message": message, "hint": hint}
     if done.former_out:
         former, now = (
             "the published folder" if out == "." else out
