@@ -119,9 +119,7 @@ def test_changes_in_dumps_alone_are_followed_too(world: World[PublishedSource]) 
     world.source.publish()
     no_longer_offers(world, "changelist")
 
-    report = world.pull(changes_only=True, dumps="always")
-
-    assert report.state is MirrorState.IN_SYNC
+    assert world.pull(changes_only=True, dumps="always").state is MirrorState.IN_SYNC
     assert world.texts() == {"changed.txt": "packed"}
     assert not world.asked_resources()
 
@@ -153,9 +151,7 @@ def test_a_restored_source_is_followed_and_what_it_withdrew_is_to_be_accepted_an
     for name in () if by_hand else ("y.txt", "z.txt"):
         world.source.publish_file(name, "after the restoration")
 
-    restored = world.pull(mode="baseline" if by_hand else "auto")
-
-    assert restored.state is MirrorState.BEHIND
+    assert world.pull(mode="baseline" if by_hand else "auto").state is MirrorState.BEHIND
     assert world.differences() == [BASE + name for name in ("changed.txt", "old.txt", "x.txt")]
     assert world.pull().state is MirrorState.BEHIND
     assert world.pull(changes_only=True).state is MirrorState.IN_SYNC

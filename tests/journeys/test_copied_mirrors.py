@@ -73,9 +73,7 @@ def test_a_baseline_of_a_restored_mirror_fetches_nothing(
     world.pull()
     restore(world.folder)
 
-    report = world.pull(mode="baseline")
-
-    assert report.state == "in sync"
+    assert world.pull(mode="baseline").state == "in sync"
     assert world.asked_resources() == []
     assert _count_unlike(world) == 0
 

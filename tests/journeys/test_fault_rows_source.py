@@ -129,9 +129,7 @@ def test_a_pull_asks_closed_lists_again_once_a_day_and_finds_what_was_changed(
     assert read_status(world.folder).state is not MirrorState.IN_SYNC
     world.network.answers.clear()
 
-    report = world.pull()
-
-    assert report.mode is Mode.BASELINE
+    assert world.pull().mode is Mode.BASELINE
     assert world.in_sync()
     world.clock.advance(hours=25)
     assert world.pull().mode is not Mode.BASELINE
@@ -200,9 +198,7 @@ def test_of_changes_at_one_moment_the_last_in_the_list_counts(
         world.source.put("a.txt", "second")
     world.source.show()
 
-    report = world.pull()
-
-    assert report.state is MirrorState.IN_SYNC
+    assert world.pull().state is MirrorState.IN_SYNC
     assert world.in_sync()
     assert ("a.txt" in world.home.files_on_disk()) is remains
 

@@ -46,9 +46,7 @@ def test_what_looks_like_an_own_folder_is_stored_beside_it_at_any_depth(
 def test_a_rule_that_names_the_own_folder_gives_another_one(tmp_path: Path) -> None:
     world = filled(tmp_path / "mirror", "x/state.db", "y/.resourcesync")
 
-    report = world.pull(mapper="{a}/{b} => {b}/.ReSourceSync/{a}")
-
-    assert report.state is MirrorState.IN_SYNC
+    assert world.pull(mapper="{a}/{b} => {b}/.ReSourceSync/{a}").state is MirrorState.IN_SYNC
     assert set(world.home.files_on_disk()) == {
         "state.db!8/!2eReSourceSync/x!9",
         "!2eresourcesync/!2eReSourceSync/y!9",

@@ -39,9 +39,7 @@ def test_a_late_mirror_takes_the_changes_since_the_resource_list_into_its_baseli
     world.source.remove("objects/0002.html")
     world.source.publish()
 
-    report = world.pull()
-
-    assert report.mode is Mode.BASELINE
+    assert world.pull().mode is Mode.BASELINE
     assert world.in_sync()
     assert "objects/0002.html" not in world.asked_resources()
     assert world.pull().mode is Mode.UNCHANGED
@@ -64,8 +62,7 @@ def test_a_pull_that_is_interrupted_goes_on_where_it_stopped(world: World[Publis
     kept = len(world.files())
     assert kept >= 20
     world.network.answers.clear()
-    report = world.pull()
-    assert report.created == 41 - kept
+    assert world.pull().created == 41 - kept
     assert world.in_sync()
 
 
@@ -76,9 +73,7 @@ def test_a_lost_memory_is_rebuilt_from_the_files_without_fetching_them(
     (world.folder / ".resourcesync/state.db").unlink()
     (world.folder / "objects/0003.html").write_text("damaged")
 
-    report = world.pull()
-
-    assert report.state is MirrorState.IN_SYNC
+    assert world.pull().state is MirrorState.IN_SYNC
     assert world.asked_resources() == ["objects/0003.html"]
     assert world.in_sync()
 

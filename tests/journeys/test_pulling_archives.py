@@ -212,9 +212,7 @@ def test_an_archived_dump_gives_its_own_moment_and_stays_there(
         no_longer_offers(past, "resourcedump")
     address = BASE + archived(past, "resourcedump")
 
-    report = past.pull(address)
-
-    assert report.state is MirrorState.IN_SYNC
+    assert past.pull(address).state is MirrorState.IN_SYNC
     assert past.texts() == {"a.html": "first", "first.html": "first"}
     assert past.warned() == ["superseded-list"]
     assert past.pull(None).state is MirrorState.IN_SYNC

@@ -121,9 +121,7 @@ def test_a_bad_package_costs_only_itself(world: World[DumpSource], how: str) -> 
         Packed(name="good.zip", body=good),
     )
 
-    report = world.pull(dumps="always")
-
-    assert report.state is MirrorState.IN_SYNC
+    assert world.pull(dumps="always").state is MirrorState.IN_SYNC
     assert world.in_sync()
     assert world.warned() in (["bad-package"], ["bad-members"])
     assert all(name >= "r/00100" for name in world.asked() if name.startswith("r/"))

@@ -192,9 +192,7 @@ def test_changes_with_dumps_lead_where_changes_without_lead(
             packages.append(Packed(name=f"{number}.zip", body=body, from_=from_, until=until))
         world.source.dump_changes(empty, *packages)
 
-        report = world.pull(dumps="always", delete="signalled")
-
-        assert report.state is MirrorState.IN_SYNC
+        assert world.pull(dumps="always", delete="signalled").state is MirrorState.IN_SYNC
         assert world.in_sync()
         if not lost:
             assert not any(name.startswith("r/") for name in world.asked())

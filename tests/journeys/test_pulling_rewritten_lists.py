@@ -78,9 +78,7 @@ def test_an_old_list_without_times_does_not_undo_what_a_newer_resource_list_tell
     world.source.publish(step=PublicationStep.REBASE)
     world.network.answers[CHANGE_LIST] = Answer(body=untimed.encode())
 
-    report = world.pull()
-
-    assert report.mode is Mode.BASELINE
+    assert world.pull().mode is Mode.BASELINE
     assert world.in_sync()
 
 
@@ -94,9 +92,7 @@ def test_who_asks_for_a_baseline_of_a_source_that_was_set_back_keeps_nothing_it_
     world.pull(mode="baseline")
     set_back(world, before)
 
-    report = world.pull(mode="baseline")
-
-    assert report.state is MirrorState.IN_SYNC
+    assert world.pull(mode="baseline").state is MirrorState.IN_SYNC
     assert world.in_sync()
 
 

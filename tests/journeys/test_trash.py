@@ -71,8 +71,7 @@ def test_a_restoring_that_is_killed_loses_nothing_and_is_ended_by_the_next(
         world = emptied
         with killed(world.home, writes, how=how) as fuse:
             restore(world)
-        foreseen = restore(world, dry_run=True)
-        assert foreseen.failed == 0
+        assert restore(world, dry_run=True).failed == 0
         there = {path.name[17:]: path.read_bytes() for path in in_trash(world)}
         placed = {
             name[8:]: body for name, body in world.home.files_on_disk().items() if name in GONE
@@ -171,9 +170,7 @@ def test_the_place_of_another_spelling_with_the_same_content_is_taken(tmp_path: 
     world.source.publish_file("a%2Bb", "same")
     world.pull()
 
-    done = restore(world)
-
-    assert done.failed == 1
+    assert restore(world).failed == 1
     assert len(in_trash(world)) == 1
     assert world.in_sync()
     assert len(world.files()) == 2

@@ -43,9 +43,7 @@ def test_the_groups_of_a_document_hold_its_entries(entries: list[str]) -> None:
     data = document(*entries)
     alone, grouped = open_document(data), open_document(data)
 
-    expected = list(alone.entries())
-
-    assert list(chain.from_iterable(grouped.batches())) == expected
+    assert list(chain.from_iterable(grouped.batches())) == list(alone.entries())
     assert grouped.refused == alone.refused
     assert grouped.tolerated == alone.tolerated
 

@@ -115,9 +115,7 @@ def test_a_text_gives_the_addresses_of_its_lines(
 ) -> None:
     data = "".join(f"{uri}{end}" for uri in uris).encode()
 
-    found = read(gzip.compress(data) if is_packed else data, size)
-
-    assert found == [(uri, None) for uri in uris]
+    assert read(gzip.compress(data) if is_packed else data, size) == [(uri, None) for uri in uris]
 
 
 @given(st.binary(max_size=200), st.sampled_from([b"", b"https://h/\n", b"<rss><channel><item>"]))

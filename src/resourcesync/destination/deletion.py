@@ -41,8 +41,7 @@ def plan_deletions(
     held_of = memory.held_of or here
     # A number given by the operator counts the pending deletions, as a pull shows them.
     gone = (memory.held_gone or 0) if limit.number is None else 0
-    is_understood = not state.read_note("refused", int)
-    untold = untold if is_understood else deletions
+    untold = deletions if state.read_note("refused", int) else untold
     if not deletions or planner.may_delete(limit, deletions + gone, held_of, untold=untold + gone):
         return DeletionResult()
     return DeletionResult(held=deletions, held_of=held_of)
@@ -68,8 +67,7 @@ def delete_pending(
         proven = find_proven_gone(equipment, pull.now, pull.selection.addresses.source_uri)
     _complete_deletions_without_copy(state)
     if proven:  # first: after a kill here the rest must not count as fewer
-        gone = (pull.sync_state.held_gone or 0) + len(proven)
-        pull.sync_state.write(held_gone=gone)
+        pull.sync_state.write(held_gone=(pull.sync_state.held_gone or 0) + len(proven))
         _delete_all(equipment, iter(proven), tally)
     deletions = untold = 0
     for row in pending_rows():
@@ -97,8 +95,7 @@ def _complete_deletions_without_copy(state: SqliteMirrorState) -> None:
     count = state.pending_counts().of_task(PendingTask.DELETE)
     if count == state.pending_with_copy(PendingTask.DELETE):
         return
-    rows = state.pending(PendingTask.DELETE)
-    gone = (row.uri for row in rows if state.copy(row.uri) is None)
+    gone = (row.uri for row in state.pending(PendingTask.DELETE) if state.copy(row.uri) is None)
     while group := list(islice(gone, _GROUP)):
         state.commit(StateTransaction(completed=group))
 
@@ -166,8 +163,7 @@ def _report_failure(equipment: Dependencies, row: Pending, error: StorageError) 
     is_edited = error.code == pending_tasks.LOCAL_CHANGE
     reason = pending_tasks.EDITED_REASON if is_edited else error.message
     fields = pending_tasks.failed_item("delete", row.loc, row.path, error.code, reason, kept=True)
-    moved = SyncState(equipment.state).moved
-    equipment.report("item", fields | address_fields(row.uri, moved))
+    equipment.report("item", fields | address_fields(row.uri, SyncState(equipment.state).moved))
     return Failing(uri=row.uri, code=error.code, reason=reason)
 
 

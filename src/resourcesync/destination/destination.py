@@ -468,5 +468,4 @@ class Destination:
         """Collect the facts about one resource; no copy is changed."""
         from resourcesync.destination.audits.explain import explain  # noqa: PLC0415 - lazy
 
-        session = self.read_only_session(asking=not offline)
-        return explain(session, names, findings, offline=offline)
+        return explain(self.read_only_session(asking=not offline), names, findings, offline=offline)

@@ -116,8 +116,7 @@ class Incremental:
             since = history.begins_at or history.checkpoint or pull.now
             self._begin_notes = {"changes_since": since}
             if is_lacking or pull.options.changes_only:
-                accepted = since if pull.options.changes_only else 0
-                self._begin_notes["changes_accepted"] = accepted
+                self._begin_notes["changes_accepted"] = since if pull.options.changes_only else 0
             pull.warn("changes-only", CHANGES_ONLY.format(format_w3c(from_microseconds(since))))
             return self._apply(history, held)
 

@@ -122,8 +122,7 @@ class PathAssignment:
                 near = state.path_conflicts(
                     mapping.base, [path for path, _ in new], _key_of(mapping)
                 )
-            claims = chain(new, wanted, ((path, uri) for uri, path in near))
-            spool.add_all(_by_key(mapping, claims))
+            spool.add_all(_by_key(mapping, chain(new, wanted, ((path, uri) for uri, path in near))))
             found = (uri for uri in relocated_uris(spool) if uri not in mapping.relocated)
             return self._apply_relocations(
                 mapping, frozenset(_check_count(chain(mapping.relocated, found)))

@@ -185,8 +185,7 @@ class SyncSession:
         self.generation = self.cursor.generation + 1
         self.list_clock, self.is_old_reading = self.cursor.list_clock or 0, False
         documents = self.documents = DocumentFetcher(equipment.fetcher, equipment.scratch)
-        received = equipment.traffic
-        self.budget = Budget(options.max_bytes, lambda: received()[1], equipment.cancel)
+        self.budget = Budget(options.max_bytes, lambda: equipment.traffic()[1], equipment.cancel)
         chosen = options.accept_missing
         self.accepts_missing = found.is_sitemap if chosen is None else chosen
         self._is_retaining = False

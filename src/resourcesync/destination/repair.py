@@ -97,8 +97,7 @@ class Repair:
         pulled.refused_count, pulled.unread_parts = refusals.count, len(refusals.unread)
         if pull.options.dry_run:
             pulled.retained_count = 0  # which stay shows the repair itself
-            tried = map(uri_of, self._fetches(*found))
-            self._foresee_others(pulled, extra.union(tried))
+            self._foresee_others(pulled, extra.union(map(uri_of, self._fetches(*found))))
             self._judge(pulled, listed, wanted, extra)
             return pulled
         if plan.create + plan.update + plan.delete:

@@ -101,8 +101,7 @@ def record_failed_run(
     """Record the error that ended a pull, of this id and start; else before it began."""
     now = to_microseconds(clock.now())
     run, started = began or (new_run_id(), now)
-    counts = msgspec.json.encode(failed).decode()
-    notes = SyncState(state)
+    notes, counts = SyncState(state), msgspec.json.encode(failed).decode()
     notes.write(word=failed.state, failed=(now, failed), certificate_until=certificate_until)
     state.add_run(RunRow(run, started, now, "", failed.code, counts))
 
@@ -157,7 +156,7 @@ def build_report(
     held = held if pulled.are_deletions_done else 0
     edited = len(deletions.failures) if dry_run else None  # else as stored
     damaged = sum(1 for _ in memory.damaged_retained()) - deletions.mended
-    reasons = _failed_reasons(memory, counts, damaged, edited)
+    reasons = Counter({DAMAGED: damaged}) + _failed_reasons(memory, counts, edited)
     resources, failed, traffic = state.count(), reasons.total(), equipment.traffic()
     unfinished = memory.has_gap or tally.undecided or not pulled.is_complete
     listed = replace(count_listed(pulled, state, memory), **sync_state.listed_since(memory))
@@ -212,17 +211,15 @@ def _list_faults(
     )
 
 
-def _failed_reasons(
-    memory: SyncState, counts: PendingCounts, damaged: int, edited: int | None
-) -> Counter[str]:
-    reasons = Counter({DAMAGED: damaged})
+def _failed_reasons(memory: SyncState, counts: PendingCounts, edited: int | None) -> Counter[str]:
+    reasons = Counter[str]()
     for (task, code), number in counts.rows.items():
         is_undeleted = task == PendingTask.DELETE and code != ""
         if is_undeleted or (task == PendingTask.FETCH and not memory.accepts(code)):
             reasons[LOCAL_CHANGE if code == EDITED else code] += number
     if edited is not None:
         reasons[LOCAL_CHANGE] = edited
-    return +reasons
+    return reasons
 
 
 def _fetched_counts(pulled: SyncOutcome) -> reports.FetchedCounts:
@@ -336,8 +333,7 @@ class RecordedPlan:
 
     def _was_absent(self, uri: str) -> bool:
         task = self._pull.state.pending_of(uri)
-        is_unavailable = task is not None and task.code in UNAVAILABLE_CODES
-        return is_unavailable and self._pull.accepts_missing  # by the options of this run
+        return self._pull.accepts_missing and task is not None and task.code in UNAVAILABLE_CODES
 
     def report(self, counts: planner.DecisionCounts) -> reports.DeletionResult:
         """Report the plan, and pass the decisions to the review; return the held deletions."""
@@ -366,7 +362,7 @@ class RecordedPlan:
             foreseen = plan_deletions(pull.state, limit, pull.state.count(), plan.delete, untold)
         foreseen.failures, foreseen.left = self._edited, self._left
         foreseen.mended = 0 if foreseen.held else self._mended
-        fields = {name: getattr(plan, name) for name in _REPORTED}
+        fields = {name: getattr(plan, name) for name in _WORK}
         fields |= {"held": foreseen.held, "held_of": foreseen.held_of, "limit": str(limit)}
         pull.dependencies.report("plan", fields | {"bytes": plan.size})
         return foreseen
@@ -419,9 +415,7 @@ def fetch_planned(
     done.spent = pull.budget.spent
 
 
-_REPORTED: Final = (
-    *("mode", "same", "create", "update", "delete", "unsized", "may_be_same", "absent"),
-)
+_WORK: Final = ("mode", "same", "create", "update", "delete", "unsized", "may_be_same", "absent")
 _KINDS: Final = (planner.Fetch, planner.Delete, planner.Retain)
 _DEEDS: Final = planner.Fetch | planner.Delete | planner.Postponed
 _DECODERS: Final[tuple[msgspec.msgpack.Decoder[planner.ReviewedDecision], ...]] = tuple(
@@ -432,6 +426,4 @@ _encode: Final = msgspec.msgpack.Encoder().encode
 
 def uri_of(decision: planner.Decision) -> str:
     """Return the normalised URI of a decision's resource."""
-    if isinstance(decision, planner.Postponed):
-        return decision.task.uri
-    return decision.listed.uri if isinstance(decision, planner.Fetch) else decision.copy.uri
+    return decision[0].uri

@@ -568,8 +568,7 @@ def serves_too_little(memory: SyncState, lacking: int, served: int, listed: int)
     if not lacking or not served:
         return lacking > 0
     stored = memory.stored_options
-    is_unsaid = stored is None or stored.accept_missing is None
-    is_first = memory.in_sync_at is None and is_unsaid
+    is_first = memory.in_sync_at is None and (stored is None or stored.accept_missing is None)
     return is_first and listed >= _FEW and 2 * lacking > listed
 
 

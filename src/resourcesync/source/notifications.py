@@ -118,8 +118,7 @@ class _Outbox:
     def place_empty(self) -> None:
         """Put an empty notification at each topic that has none yet: it names the hubs."""
         if self._store.signature(naming.CHANGE_NOTIFICATION) is None:
-            body = self._changes([], self._now, self._now)
-            self._store.write(naming.CHANGE_NOTIFICATION, [body])
+            self._store.write(naming.CHANGE_NOTIFICATION, [self._changes([], self._now, self._now)])
         if self._store.signature(naming.FRAMEWORK_NOTIFICATION) is None:
             self._store.write(naming.FRAMEWORK_NOTIFICATION, [self._framework([])])
 

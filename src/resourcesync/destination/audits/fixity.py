@@ -345,8 +345,7 @@ def check_file(
     if method == "stat":
         return _check_by_stat(copy, look, suspects, counts)
     wanted = [digest.algorithm for digest in parse_digests(copy.digests)]
-    content = next(look.digest_all([(copy.path, wanted)]))
-    return check_content(copy, content, look, suspects, counts)
+    return check_content(copy, next(look.digest_all([(copy.path, wanted)])), look, suspects, counts)
 
 
 def _check_by_stat(
