@@ -382,12 +382,8 @@ class Baseline:
         """Yield rows; while unusable entries may list a resource, none by which its copy goes."""
         if not self._pull.selection.refusals.count:
             return rows
-        return (
-            row
-            for row in rows
-            if row.change != planner.UNLISTED
-            and not (row.undated and row.change == ChangeKind.DELETED)
-        )
+        hidden = (planner.UNLISTED, False), (planner.UNLISTED, True), (ChangeKind.DELETED, True)
+        return (row for row in rows if (row.change, row.undated) not in hidden)
 
     def _copies(self) -> Iterator[Copy]:
         options, copies = self._pull.options, self._pull.state.copies()

@@ -151,17 +151,16 @@ def build_report(
     """Return the report of a run."""
     state, memory = equipment.state, SyncState(equipment.state)
     tally, deletions, counts = pulled.tally, pulled.deletions, state.pending_counts()
-    to_delete = counts.of_task(PendingTask.DELETE)
     held = deletions.held if dry_run else memory.on_hold(counts)
     held = held if pulled.are_deletions_done else 0
     edited = len(deletions.failures) if dry_run else None  # else as stored
     damaged = sum(1 for _ in memory.damaged_retained()) - deletions.mended
     reasons = Counter({DAMAGED: damaged}) + _failed_reasons(memory, counts, edited)
     resources, failed, traffic = state.count(), reasons.total(), equipment.traffic()
-    unfinished = memory.has_gap or tally.undecided or not pulled.is_complete
+    waiting = tally.undecided or memory.refused_count or counts.of_task(PendingTask.DELETE)
     listed = replace(count_listed(pulled, state, memory), **sync_state.listed_since(memory))
     faults = _list_faults(pulled, listed, state, memory)
-    behind = failed or memory.refused_count or unfinished or to_delete or faults.absent_below
+    behind = failed or waiting or memory.has_gap or not pulled.is_complete or faults.absent_below
     behind = damaged or _stays_behind(pulled, memory) if dry_run else behind
     return reports.RunReport(
         pull=run,

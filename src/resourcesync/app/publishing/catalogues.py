@@ -153,11 +153,10 @@ def _publish(
         known, tree = _known_settings(path, catalogue), _mirror_of(catalogue)
         settings = _merge_settings(path, out, known, chosen)
         settings = shared_description.place(path.parent, tree, known, settings)
-        root, out = path.parent, settings.out
-        store = stack.enter_context(
-            document_stores.locked_documents(root, out, root, dry_run=asked.dry_run)
-        )
-        source = OpenSource(catalogue=catalogue, documents=store, settings=settings, clock=clock)
+        root = path.parent
+        store = document_stores.locked_documents(root, settings.out, root, dry_run=asked.dry_run)
+        held = stack.enter_context(store)
+        source = OpenSource(catalogue=catalogue, documents=held, settings=settings, clock=clock)
         trees.refuse_foreign(source, known, asked.step)
         shared = shared_description.SharedDescription(source, root, path, tree)
         shared.claim(dry_run=asked.dry_run)

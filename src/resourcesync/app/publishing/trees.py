@@ -143,14 +143,8 @@ class _Tree(NamedTuple):
         source, now = self.source, self.source.clock.now()
         catalogue, settings, versions = source.catalogue, source.settings, self.versions
         step = check_clock(catalogue, now, asked.step)
-        scanned = scan(
-            self.originals,
-            catalogue,
-            now,
-            anew=anew,
-            allow_empty=asked.allow_empty,
-            settle=self._end_recording,
-        )
+        found, is_empty_right = (self.originals, catalogue, now), asked.allow_empty
+        scanned = scan(*found, anew=anew, allow_empty=is_empty_right, settle=self._end_recording)
         done, dumped, notified = Publication(), None, None
         if asked.dry_run:
             done = _foreseen(ListPublisher(source).foresee(step, now, anew=anew), scanned)

@@ -40,9 +40,7 @@ class DumpRequest(msgspec.Struct, frozen=True, kw_only=True):
 
     resources: bool = True
     changes: bool = False
-    may_fork: bool = (
-        False  # into a copy that packs, too; a program may have reasons not to be copied
-    )
+    may_fork: bool = False  # into a copy that packs, too; a program may not want to be copied
 
 
 class DumpOutcome(msgspec.Struct, frozen=True, kw_only=True):
