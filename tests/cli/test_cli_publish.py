@@ -1,12 +1,14 @@
 """``publish``: what it writes and remembers."""
 
+import os
 import re
 import shutil
 import signal
 import time
 from collections.abc import Callable, Iterator
-from contextlib import closing, contextmanager
+from contextlib import closing, contextmanager, nullcontext
 from pathlib import Path
+from threading import Event, Thread
 from typing import Any
 
 import pytest
@@ -131,6 +133,43 @@ def test_dumps_start_over_with_the_lists_and_are_offered_at_once(
     dumps = {path.stem: path for path in (tree / "resourcesync").glob("*dump.xml")}
     assert sorted(dumps) == sorted(heads)
     assert "changedump" not in dumps or ".zip" not in dumps["changedump"].read_text()
+
+
+@contextmanager
+def growing(file: Path) -> Iterator[None]:
+    ended = Event()
+
+    def grow() -> None:
+        while not ended.wait(0.001):
+            with file.open("a") as stream:
+                stream.write("x")
+
+    Thread(target=grow).start()
+    yield
+    ended.set()
+
+
+@pytest.mark.parametrize(("dumps", "code"), [("resources", 3), ("changes", 8)])
+def test_what_a_run_lists_is_told_also_if_it_cannot_write_its_dumps(
+    dumps: str, code: int, tree: Path, said: Said
+) -> None:
+    (tree / "z.log").touch()
+    os.truncate(tree / "z.log", 30_000_000)
+    assert run(["publish", "public", "--url", URL, "--dumps", dumps, "-q"]) == 0
+    (tree / "new.txt").write_text("new")
+    (tree / "resourcesync/changedump-000001.zip").mkdir()
+    said.readouterr()
+
+    with growing(tree / "z.log") if dumps == "resources" else nullcontext():
+        assert run(["publish", "public", "--dumps", dumps, "--json"]) == code
+
+    *_, error, end = rows(said)
+    assert (error["type"], end["code"], end["created"]) == ("error", error["code"], 1)
+    assert "changelist" in [written["capability"] for written in end["written"]]
+    assert run(["status", "public", "--json"]) == 0
+    _, status, _ = rows(said)
+    assert (status["state"], status["unpublished"]) == ("failing", int(code == 3))
+    assert status["changed_at"] == status["last_run"]
 
 
 def test_the_documents_of_a_tree_published_inside_the_tree_are_no_resources(tree: Path) -> None:

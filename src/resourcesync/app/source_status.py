@@ -104,20 +104,24 @@ def record_run(catalogue: Path, ended: PublicationResult | BaseException, now: d
 def _completed(
     before: SourceStatus, done: PublicationResult, catalogue: SourceCatalogue, now: datetime
 ) -> SourceStatus:
+    error = None if done.dumped is None else done.dumped.error
     left = done.scan.changing + done.scan.unreadable + done.mended
     every, plan = timedelta(seconds=done.settings.rebase_every), PLAN.read(catalogue)
     with catalogue.snapshot() as snapshot:
         changes = snapshot.last_change()
+    state = SourceState.INCOMPLETE if left else SourceState.PUBLISHED
+    whole_at = before.complete_at if left or error else now - timedelta(seconds=done.seconds)
     return SourceStatus(
         url=done.settings.url,
-        state=SourceState.INCOMPLETE if left else SourceState.PUBLISHED,
+        state=SourceState.FAILING if error else state,
         resources=done.report().resources,
         changes=changes,
         unpublished=left,
         last_run=now,
-        complete_at=before.complete_at if left else now - timedelta(seconds=done.seconds),
+        complete_at=whole_at,
         changed_at=now if done.documents_written else before.changed_at,
         next_list=from_microseconds(plan.monitored_since) + every if plan and every else None,
+        failed_run=FailedRun.of(error) if error else None,
     )
 
 

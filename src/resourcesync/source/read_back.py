@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from itertools import repeat
 from typing import TYPE_CHECKING, Any, BinaryIO, Final, cast
 
+from resourcesync.catalogue.schema import BAD_ROW
 from resourcesync.documents.dialects import narrow_header
 from resourcesync.errors import DocumentError, StorageError
 from resourcesync.model.digests import format_digests
@@ -20,6 +21,8 @@ _Mark = tuple[str, str | None, int | None, str]
 
 READ_BACK: Final = "read-back"
 """The code of an error if what is stored is not what was written."""
+BAD_ROW_CODES: Final = frozenset({BAD_ROW, READ_BACK})
+"""Codes of errors that a bad row may be the reason of."""
 _CHUNK: Final = 1 << 18
 _ROWS: Final = frozenset({None, Capability.RESOURCE_LIST, Capability.CHANGE_LIST})
 """Documents that are read as rows, which takes half the time."""

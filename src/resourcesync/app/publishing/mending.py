@@ -4,20 +4,15 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
-from typing import Final
 
 from msgspec.structs import replace
 
 from resourcesync.catalogue import bad_rows
 from resourcesync.catalogue.bad_rows import BadRow
-from resourcesync.catalogue.schema import BAD_ROW
 from resourcesync.errors import StorageError
 from resourcesync.ports import Clock, Reporter
 from resourcesync.source.publication_options import PublicationResult, PublishRequest
-from resourcesync.source.read_back import READ_BACK
-
-_CODES: Final = frozenset({BAD_ROW, READ_BACK})
-"""Codes of errors that a bad row may be the reason of."""
+from resourcesync.source.read_back import BAD_ROW_CODES
 
 
 def report_bad_rows(path: Path, asked: PublishRequest) -> int:
@@ -57,7 +52,7 @@ def mending(path: Path, clock: Clock, asked: PublishRequest) -> Iterator[None]:
 
 
 def _mend(error: StorageError, path: Path, clock: Clock, asked: PublishRequest) -> int:
-    if error.code not in _CODES:
+    if error.code not in BAD_ROW_CODES:
         return 0
     if asked.dry_run:
         report_bad_rows(path, asked)

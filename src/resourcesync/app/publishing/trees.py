@@ -143,8 +143,8 @@ class _Tree(NamedTuple):
         source, now = self.source, self.source.clock.now()
         catalogue, settings, versions = source.catalogue, source.settings, self.versions
         step = check_clock(catalogue, now, asked.step)
-        found, is_empty_right = (self.originals, catalogue, now), asked.allow_empty
-        scanned = scan(*found, anew=anew, allow_empty=is_empty_right, settle=self._end_recording)
+        empty, settle = asked.allow_empty, self._end_recording
+        scanned = scan(self.originals, catalogue, now, anew=anew, allow_empty=empty, settle=settle)
         done, dumped, notified = Publication(), None, None
         if asked.dry_run:
             done = _foreseen(ListPublisher(source).foresee(step, now, anew=anew), scanned)
@@ -160,7 +160,8 @@ class _Tree(NamedTuple):
             finally:  # the lists are published even if something could not be packed
                 last = lists.publish(step, anew=anew, now=now)
                 done = self.shared.update(last.after(done))
-            versions.conclude(packed=asked.dumps is not None and asked.dumps.changes)
+            is_packed = dumped is not None and dumped.error is None
+            versions.conclude(packed=bool(is_packed and asked.dumps and asked.dumps.changes))
             notified = notify_hubs(source, self.folders.own)
         omissions = (*self.originals.omissions(), *self._among_documents())
         return PublicationResult(

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 from urllib.parse import urlsplit
 
 from resourcesync.cli.exit_codes import ExitCode
-from resourcesync.cli.output import QUIET, CommandOutcome, Screen, TextLine
+from resourcesync.cli.output import QUIET, CommandOutcome, Screen, TextLine, problem_of
 from resourcesync.destination.reports import report_fields
 from resourcesync.model import formatting
 
@@ -45,7 +45,8 @@ def _warnings(done: "PublicationResult") -> Iterator[Mapping[str, object]]:
         message = f"the versions of {files} are not stored: `versions_max_bytes` is reached"
         yield {"code": "no-room", "message": message}
     if done.left is not None:
-        dumps = () if done.dumped is not None else done.left.dumps
+        is_packed = done.dumped is not None and done.dumped.error is None
+        dumps = () if is_packed else done.left.dumps
         url = done.settings.url
         yield {
             "code": "address-changed",
@@ -91,10 +92,8 @@ def _changed_settings(done: "PublicationResult") -> Iterator[Mapping[str, object
         hint = f"add this line to it: {done.robots_line}"
         yield {"code": "robots-left", "message": message, "hint": hint}
     if done.former_out:
-        former, now = (
-            "the published folder" if out == "." else out
-            for out in (done.former_out, done.settings.out)
-        )
+        places = (done.former_out, done.settings.out)
+        former, now = ("the published folder" if out == "." else out for out in places)
         message, hint = f"the documents in {former} are no longer written", f"serve those in {now}"
         yield {"code": "out-changed", "message": message, "hint": hint}
 
@@ -105,9 +104,8 @@ def conclude(
     """Return the outcome of a publication, with its closing lines."""
     scan, first = done.scan, done.publication.first
     is_whole = not (scan.changing or scan.unreadable or done.mended)
-    shows_scan = done.dry_run or (
-        bool(done.documents_written) and first and (scan.hashed or not scan.files)
-    )
+    is_news = bool(done.documents_written) and first
+    shows_scan = done.dry_run or (is_news and (scan.hashed or not scan.files))
     lines = [TextLine(_scanned(done), "Scanned")] if shows_scan else []
     if done.read:
         read = (formatting.counted(number, noun) for noun, number in done.read.items())
@@ -251,19 +249,21 @@ def notified_line(result: "Notified") -> TextLine | None:
     failed = {problem.notice.hub for problem in result.problems}
     reached = len({outcome.notice.hub for outcome in result.sent} - failed)
     counts = {"change": result.changes, "document": result.documents}
-    said = " and ".join(
-        formatting.counted(number, what) for what, number in counts.items() if number
-    )
-    text = f"{formatting.counted(reached, 'hub')} of {said}"
+    said = (formatting.counted(number, what) for what, number in counts.items() if number)
+    text = f"{formatting.counted(reached, 'hub')} of {' and '.join(said)}"
     return TextLine(text, "Notified", QUIET) if reached else None
 
 
 def with_packages(outcome: CommandOutcome, dumped: "DumpOutcome", screen: Screen) -> CommandOutcome:
     """Report the packages of a publication; return its outcome with their line and fields."""
+    if dumped.error is not None:
+        kept = ("kept", "the dumps, as they were; the lists are written")
+        problem = problem_of(dumped.error)._replace(evidence=(kept,))
+        screen.problem(problem)
+        return outcome._replace(exit=problem.exit, fields={**outcome.fields, "code": problem.code})
     for packed in dumped.packages:
-        screen.report(
-            "package", {"name": packed.name, "entries": packed.entries, "bytes": packed.length}
-        )
+        found = {"name": packed.name, "entries": packed.entries, "bytes": packed.length}
+        screen.report("package", found)
     if dumped.lost:
         changes = formatting.counted(dumped.lost, "change")
         warning = {
@@ -283,12 +283,8 @@ def with_packages(outcome: CommandOutcome, dumped: "DumpOutcome", screen: Screen
         screen.report("warning", warning)
     entries = sum(package.entries for package in dumped.packages)
     size = sum(package.length for package in dumped.packages)
-    fields = {
-        "packages": [package.name for package in dumped.packages],
-        "packages_kept": dumped.reused,
-        "packed_entries": entries,
-        "packed_bytes": size,
-    }
+    names = [package.name for package in dumped.packages]
+    counts = {"packages_kept": dumped.reused, "packed_entries": entries, "packed_bytes": size}
     unchanged = f"; {formatting.counted(dumped.reused, 'package')} unchanged"
     text = f"nothing new{unchanged}"
     if dumped.packages:
@@ -297,4 +293,4 @@ def with_packages(outcome: CommandOutcome, dumped: "DumpOutcome", screen: Screen
         rest = unchanged if dumped.reused else ""
         text = f"{number} in {packages}, {formatting.size(size)}{rest}"
     closing = (*outcome.closing, TextLine(text, "Packed", QUIET))
-    return outcome._replace(closing=closing, fields={**outcome.fields, **fields})
+    return outcome._replace(closing=closing, fields={**outcome.fields, "packages": names, **counts})

@@ -9,6 +9,7 @@ from msgspec.structs import replace
 
 from resourcesync.catalogue.database import CatalogueSnapshot
 from resourcesync.documents.packages.planning import PackageSize
+from resourcesync.errors import StorageError
 from resourcesync.model.entries import Header, Part
 from resourcesync.model.timestamps import SECOND, from_microseconds, to_microseconds
 from resourcesync.model.vocabulary import Capability
@@ -22,6 +23,7 @@ from resourcesync.source.dumps.dump_packages import PackedUntil
 from resourcesync.source.dumps.package_writer import Packager
 from resourcesync.source.foreign_documents import refuse_foreign_dumps
 from resourcesync.source.publisher import OpenSource
+from resourcesync.source.read_back import BAD_ROW_CODES
 from resourcesync.source.rotation import MOST_LISTS, find_orphans, remove_orphans
 from resourcesync.source.stored_plan import OFFERS, PLAN, Offer, PublicationPlan
 
@@ -47,7 +49,8 @@ class DumpOutcome(msgspec.Struct, frozen=True, kw_only=True):
     """Result of a dump.
 
     ``lost`` changes are in no package, since their bytes are gone: the Change Dump starts over
-    after them. ``harmed`` packages were gone or altered.
+    after them. ``harmed`` packages were gone or altered. ``error`` is why the
+    dumps stay as they were.
     """
 
     packages: tuple[PublishedPackage, ...] = ()
@@ -55,6 +58,7 @@ class DumpOutcome(msgspec.Struct, frozen=True, kw_only=True):
     written: tuple[WrittenDocument, ...] = ()
     lost: int = 0
     harmed: int = 0
+    error: StorageError | None = None
 
 
 class DumpPublisher:
@@ -121,22 +125,14 @@ class DumpPublisher:
     def _resources(
         self, snapshot: CatalogueSnapshot, writer: DocumentWriter, record: DumpRecord, oldest: int
     ) -> DumpRecord:
+        found, at = (snapshot, record.resources, self._packager), snapshot.at
+        taken = {*_names(record.resources), *record.orphans}
         packages = dump_packages.pack_resources(
-            snapshot,
-            record.resources,
-            self._packager,
-            writer=writer,
-            size=self._size,
-            taken={resource.name for resource in record.resources} | record.orphans.keys(),
-            oldest=oldest,
+            *found, writer=writer, size=self._size, taken=taken, oldest=oldest
         )
         self._record_renewed()
-        at = snapshot.at
-        header = Header(
-            capability=Capability.RESOURCE_DUMP,
-            at=min((from_microseconds(package.since) for package in packages), default=at),
-            completed=at,
-        )
+        since = min((from_microseconds(package.since) for package in packages), default=at)
+        header = Header(capability=Capability.RESOURCE_DUMP, at=since, completed=at)
         former = record.former
         is_new = _names(packages) != _names(record.resources)
         if self._archive and is_new and not self._packager.harmed:
@@ -265,10 +261,7 @@ class DumpPublisher:
 
     def _offers(self, record: DumpRecord, writer: DocumentWriter) -> Iterator[Offer]:
         yield from archives.archive_offers(record.former, record.base_uri)
-        listed = {
-            Capability.RESOURCE_DUMP: record.resources,
-            Capability.CHANGE_DUMP: record.changes,
-        }
+        listed = dict(zip(_HEADS, (record.resources, record.changes), strict=True))
         for capability, head in _HEADS.items():
             if head not in writer.known:
                 continue
@@ -311,14 +304,20 @@ def dump(
     contents: ResourceContents,
     second: SecondProcess | None = None,
 ) -> DumpOutcome:
-    """Pack everything that is not packed yet; a second process packs every other package."""
+    """Pack what is not packed yet; an error is in the outcome, unless a bad row may be the reason.
+
+    A second process packs every other package.
+    """
     settings, clock = source.settings, source.clock
     refuse_foreign_dumps(source.catalogue, source.documents)
     keep = int(settings.keep_seconds * SECOND)
     oldest = to_microseconds(clock.now()) - keep if keep else 0
-    size = PackageSize(
-        max_bytes=settings.max_package or PackageSize().max_bytes,
-        max_entries=min(_MOST_ENTRIES, settings.max_entries),
-    )
+    most = settings.max_package or PackageSize().max_bytes
+    size = PackageSize(max_bytes=most, max_entries=min(_MOST_ENTRIES, settings.max_entries))
     publisher = DumpPublisher(source, contents, size, second)
-    return publisher.publish(resources=asked.resources, changes=asked.changes, oldest=oldest)
+    try:
+        return publisher.publish(resources=asked.resources, changes=asked.changes, oldest=oldest)
+    except StorageError as error:
+        if error.code in BAD_ROW_CODES:
+            raise
+        return DumpOutcome(error=error)
