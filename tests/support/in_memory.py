@@ -38,7 +38,6 @@ class ManualClock:
         self.sleep(hours * 3_600 + seconds)
 
     def set(self, moment: datetime) -> None:
-        """Set the clock, forwards or back, as an operator may do; no time passes."""
         self._now = moment
 
 

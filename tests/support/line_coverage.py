@@ -83,7 +83,6 @@ class _Reported:
 
 
 def plugin() -> LineCoverage:
-    """Return the plug-in; it sees what is imported from now on."""
     settings = tomllib.loads(Path("pyproject.toml").read_text("utf-8"))["tool"]["slipcover"]
     is_worker = "PYTEST_XDIST_WORKER" in os.environ
     return LineCoverage(

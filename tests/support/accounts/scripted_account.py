@@ -77,7 +77,6 @@ def open_account(options: AccountOptions) -> Iterator[ScriptedAccount]:
 
 @contextmanager
 def scripted(monkeypatch: pytest.MonkeyPatch, *names: str) -> Iterator[list[ScriptedSystem]]:
-    """Let ``told:NAME`` be a system of its own; yield them."""
     systems = [ScriptedSystem() for _ in names]
     _SYSTEMS.update(
         {f"{SCHEME}:{name}": system for name, system in zip(names, systems, strict=True)}

@@ -44,7 +44,6 @@ def done(
 
 @contextlib.contextmanager
 def dask_cluster(folder: Path, workers: int = 2) -> Iterator[str]:
-    """Start a scheduler and workers as an operator does; yield the engine's address."""
     paths = [f"{ROOT}", *filter(None, [os.environ.get("PYTHONPATH")])]
     env = {**os.environ, "PYTHONPATH": os.pathsep.join(paths)}
     dask, host = (sys.executable, str(script("dask"))), ("--host", "127.0.0.1", "--no-dashboard")
@@ -73,7 +72,6 @@ def dask_cluster(folder: Path, workers: int = 2) -> Iterator[str]:
 
 
 def spark_missing() -> str:
-    """Return why Spark cannot run here; empty if it can."""
     if shutil.which("java") is None:
         return "there is no Java here"
     if find_spec("pyspark") is None:
@@ -113,7 +111,6 @@ def threads() -> Iterator[ExecutionEngine]:
 
 
 def children(word: str) -> list[int]:
-    """Return the processes below this one, at any depth, whose command has a word in it."""
     parents, found = {}, []
     for entry in Path("/proc").iterdir():
         with contextlib.suppress(OSError, ValueError):

@@ -26,7 +26,6 @@ class Nothing:
 
 
 def fetch_batch(batch: Batch, share: HostShare) -> UnitOutcome:
-    """Fetch all of a unit with the fetcher of every pull, at the unit's share of the rate."""
     origin = f"http://{batch.host}"
     jobs = share.jobs or 100
     settings = FetchSettings(
@@ -58,7 +57,6 @@ JITTER = 0.25
 
 
 def busiest(moments: list[tuple[float, str]], rate: float, lanes: int) -> Busiest:
-    """Return the second of a log that is nearest to what may be asked, or furthest beyond."""
     begun: dict[str, float] = {}
     for moment, target in moments:
         begun.setdefault(target.split("/")[1], moment)

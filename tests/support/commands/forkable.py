@@ -24,7 +24,6 @@ _LATER = ("encodings.utf_8_sig", "protego")
 
 
 def import_all(package: str) -> None:
-    """Import all of a package, and with it what it needs, so that no child has to."""
     path = importlib.import_module(package).__path__
     for module in pkgutil.walk_packages(path, f"{package}.", onerror=lambda _: None):
         with suppress(Exception):  # who needs it will say so
@@ -61,7 +60,6 @@ def _reap(asking: dict[int, socket.socket]) -> None:
 
 
 def serve(path: str) -> bool:
-    """Start processes until stdin ends; return whether this is one of them."""
     asking: dict[int, socket.socket] = {}
     back, wake = os.pipe()
     os.set_blocking(wake, False)

@@ -72,7 +72,6 @@ class Forked:
 
 
 def folder_of(program: Path) -> Path:
-    """Return a folder with a program of the same name, for the PATH of a shell."""
     host = _host(_package(program))
     client = host / program.name
     if not client.exists():

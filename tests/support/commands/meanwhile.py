@@ -12,7 +12,6 @@ PATIENCE = 20.0
 
 @contextmanager
 def meanwhile(*steps: Callable[[], object]) -> Iterator[None]:
-    """Do steps in another thread, each again until it returns something true; then SIGTERM."""
     failed: list[str] = []
     over = threading.Event()
 

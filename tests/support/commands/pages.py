@@ -32,7 +32,6 @@ class TypedPage:
 
     @property
     def environment(self) -> dict[str, str]:
-        """The environment of commands: none of the user's settings, and the secrets."""
         return {**environment(self.folder), **self.secrets}
 
     def type(self, block: str) -> Ran:
@@ -49,7 +48,6 @@ class TypedPage:
         return Ran(ran.returncode, ran.stdout, ran.stderr)
 
     def succeed(self, block: str) -> str:
-        """Run a block that ends with 0 and reports no error; return what was printed."""
         ran = self.type(block)
         assert (ran.code, ran.stderr) == (0, ""), f"{block}\n{ran.said}"
         return ran.stdout

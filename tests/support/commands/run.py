@@ -43,7 +43,6 @@ def script(name: str) -> Path:
 
 
 def run(program: Path, *words: str | Path, cwd: Path, lines: str = "", timeout: float = 60) -> Ran:
-    """Run a Python program to its end, with ``cwd`` as home: nothing of the user's counts."""
     with tempfile.TemporaryFile() as given, tempfile.TemporaryFile() as out:
         given.write(lines.encode())
         given.seek(0)
@@ -115,7 +114,6 @@ def free_port() -> int:
 
 @contextlib.contextmanager
 def running(program: Path, *words: str | Path, port: int, cwd: Path) -> Iterator[None]:
-    """Keep a Python program running that serves; the block starts when it accepts connections."""
     with (
         tempfile.TemporaryFile() as said,
         _forked(program, *words, cwd=cwd, out=said, err=said) as process,
@@ -137,7 +135,6 @@ def _wait(said: IO[bytes], port: int) -> None:
 
 
 def files_of(root: Path) -> dict[str, bytes]:
-    """Return the files of a tree, the programs' own folders left out."""
     own = {".resourcesync", "resourcesync", ".well-known"}
     return {
         path.relative_to(root).as_posix(): path.read_bytes()

@@ -59,7 +59,6 @@ class Started:
         return self.returncode
 
     def communicate(self, timeout: float) -> tuple[str, str]:
-        """Read what it prints to its end; return all that was not read yet."""
         out = self.stdout.read()
         self.wait(timeout)
         self.stderr.seek(0)
@@ -83,7 +82,6 @@ def python(
 
 
 def command(*arguments: str, home: Path) -> subprocess.CompletedProcess[str]:
-    """Run the command line in a process of its own, which begins with all imported."""
     with Started(*arguments, cwd=Path.cwd(), env=environment(home)) as process:
         out, err = process.communicate(60)
     assert process.returncode is not None

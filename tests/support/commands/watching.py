@@ -17,7 +17,6 @@ _URI = re.compile(r"https?://127\.0\.0\.1:\d+\S*?(?=[),.]?(\s|$|\)))")
 
 
 def generalized(text: str) -> str:
-    """Return a line without what differs from one machine and time to the next."""
     text = _URI.sub("URI", _TIMES.sub("TIME", text))
     return re.sub(r"127\.0\.0\.1:\d+", "HOST:PORT", text)
 
@@ -84,7 +83,6 @@ class Watching(AdminPages):
         self._process.send_signal(signal.SIGHUP)
 
     def pull_by_hand(self) -> None:
-        """Pull the mirror beside it, as an operator does; a retry may have locked it."""
         while resourcesync("pull", "museum", cwd=self._home).code:
             pass
 

@@ -264,7 +264,6 @@ class Disk:
                 yield f"{prefix}{name}", (node, *found)
 
     def states(self, luck: random.Random, most: int) -> Iterator[State]:
-        """Yield what may be there now: the plain cases first, then some by chance."""
         loose = self.loose()
         nothing: dict[Node, Kept | int] = {node: _choices(node)[0] for node in loose}
         yield self.state(nothing)
@@ -300,7 +299,6 @@ def name_of(state: State) -> int:
 
 
 def lay_out(state: State, folder: Path) -> dict[int, int]:
-    """Make a state on a real disk; return the inode number that each file had, by the new one."""
     numbers, root = {}, str(folder)
     for path, found in state.items():
         if found is None:

@@ -52,7 +52,6 @@ class Indexing:
         self._finish(["pull"])
 
     def live(self) -> None:
-        """Change the Source; let all programs run at the same time, and kill some of them."""
         before = self._tree.now()
         for _ in range(self._chance.randint(1, 6)):
             self._tree.change()
@@ -83,7 +82,6 @@ class Indexing:
                 self._check(name, code)
 
     def compare(self) -> None:
-        """Let all programs come to their end; all indexes must have what the mirror has."""
         self._finish(PROGRAMS)
         files = {self._uri + name: body for name, body in self._tree.now().items()}
         mirrored = {self._uri + name: body for name, body in visible(self.mirror).items()}
@@ -127,7 +125,6 @@ def _check_equal(name: str, found: Mapping[str, object], wanted: Mapping[str, ob
 
 
 def index_and_kill(folder: Path, *, changes: int, kills: int, seed: int) -> Mapping[str, int]:
-    """Change a Source and kill who follows, at least so often; compare the indexes all along."""
     chance = random.Random(seed)
     tree = Tree(folder / "tree", chance)
     with served(tree.root) as (uri, application):
@@ -162,7 +159,6 @@ def read_search(path: Path) -> dict[str, bytes]:
 
 
 def chunks_of(files: Mapping[str, bytes]) -> dict[str, list[bytes]]:
-    """Return the different parts of 1,000 characters of each file, in order."""
     parts = {
         uri: [body[start : start + 1_000] for start in range(0, len(body), 1_000)]
         for uri, body in files.items()

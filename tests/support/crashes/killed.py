@@ -23,7 +23,6 @@ PAIRS = 4
 
 
 def killed_after(seconds: float, home: Path, *arguments: str) -> int:
-    """Run our command, and kill it after some seconds; return its exit code, -9 when killed."""
     with Started(*arguments, cwd=home) as process:
         time.sleep(seconds)
         process.send_signal(signal.SIGKILL)
@@ -48,7 +47,6 @@ class Tree:
             self.clash(number)
 
     def clash(self, number: int) -> None:
-        """Let a file or a folder have a name, and what a URI with a slash is assumed to be."""
         name = f"d{number}/name{number}"
         if self._chance.random() < 0.5:
             shutil.rmtree(self.root / name, ignore_errors=True)
@@ -84,7 +82,6 @@ class Tree:
 
 
 def visible(mirror: Path) -> dict[str, bytes]:
-    """Every file of the mirror under its final name, or the one that it had before it yielded."""
     found: dict[str, bytes] = {}
     for path in mirror.rglob("*"):
         if path.is_file() and ".resourcesync" not in path.parts:
@@ -102,7 +99,6 @@ def served(tree: Path) -> Iterator[tuple[str, LateApplication]]:
 
 
 def kill_again_and_again(folder: Path, *, kills: int, seed: int) -> dict[str, int]:
-    """Kill ``pull`` and ``publish`` so often each, and go on; see that nothing is ever wrong."""
     chance = random.Random(seed)
     tree = Tree(folder / "tree", chance)
     mirror = folder / "mirror"

@@ -57,7 +57,6 @@ class Pulling:
             self._world.source.put(name, content(luck, name))
 
     def _alter(self, luck: random.Random) -> None:
-        """Let somebody write into a copy here that the Source has changed as well."""
         now = self._world.source.originals.contents()
         for path, body in sorted(self._world.home.files_on_disk().items()):
             if now.get(SOURCE + path, body) != body and luck.random() < 0.3:

@@ -60,7 +60,6 @@ class Renaming(Pulling):
             self._world.source.put(name, f"{name} is here\n".encode() + content(luck, name))
 
     def _act(self) -> bool:
-        """Pull; a copy that cannot be moved stays where it is, is told, and moves the next time."""
         is_in_sync = self._heal().state is MirrorState.IN_SYNC
         told = [str(fields["message"]) for fields in self._world.told("warning")]
         return is_in_sync and not any("keeps another name" in message for message in told)

@@ -59,7 +59,6 @@ def has_compiler() -> bool:
 
 
 def in_memory(folder: Path) -> Path:
-    """Return a folder in memory where there is such a disk, else the other one: much is written."""
     memory = Path("/dev/shm")
     return memory if memory.is_dir() else folder
 
@@ -80,7 +79,6 @@ class CrashRuns(Preloaded):
         )
 
     def fail(self, scene: str, seed: int, *, most: int) -> Failed:
-        """Let a run fail at each of its operations, until one end of it is bad."""
         points, tried, compound, hits, wrong = self.ask(scene, seed, most)
         return Failed(points=points, tried=tried, compound=compound, hits=hits, wrong=wrong)
 

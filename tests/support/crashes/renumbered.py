@@ -13,7 +13,6 @@ Numbers = Mapping[int, int]
 
 @contextmanager
 def numbered(numbers: Numbers) -> Iterator[None]:
-    """Let each file have the inode number that it had before the power cut."""
     real = open_folders.signature_of
 
     def signature_of(info: Any) -> str:

@@ -135,7 +135,6 @@ def folders(version: str) -> list[Path]:
 
 
 def name_of(version: str, path: Path) -> str:
-    """Return what a document is: the name of ours, or of ours that is like it."""
     return _NAMES[version].get(path.stem.partition("_ex_")[2], path.stem)
 
 

@@ -120,7 +120,6 @@ def hostile_uris() -> st.SearchStrategy[str]:
 
 
 def seeded_uris(seed: int, count: int) -> Iterator[str]:
-    """The same ``count`` URIs for the same seed, close to each other so that they may clash."""
     rng = random.Random(seed)
     for _ in range(count):
         segments = [

@@ -46,7 +46,6 @@ def write(name: str, text: str) -> str:
 
 
 def offer(source: TinySource) -> None:
-    """Serve the files and their documents with all links that the standard asks for."""
     source.offer(FILES)
     entries = [source.entry(target, body) for target, body in FILES.items()]
     described = f'<rs:ln rel="describedby" href="{source.url}/about.html"/>'

@@ -144,7 +144,6 @@ class EventServer:
         handler.wfile.write(b"0\r\n\r\n")
 
     def _first(self, handler: BaseHTTPRequestHandler) -> int:
-        """Return the number of the event that who comes has to be told first."""
         last = handler.headers.get("Last-Event-ID", "")
         known = {self._ids(number): number for number in range(len(self._log))}
         if last in known:

@@ -156,7 +156,6 @@ class HostileServer(SocketServer):
         return chosen(asked) if callable(chosen) else chosen
 
     def _play(self, stream: socket.socket, steps: Iterable[Step]) -> bool:
-        """Do what the script says; whether the connection stays open."""
         for step in steps:
             if isinstance(step, bytes):
                 stream.sendall(step)

@@ -50,7 +50,6 @@ def said(
 
 
 def post(uri: str, body: bytes, **fields: str) -> Got:
-    """Send a message; ``_`` in the names of fields stands for ``-``."""
     return said(uri, method="POST", body=body, fields=fields)
 
 

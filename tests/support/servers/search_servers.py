@@ -177,7 +177,6 @@ def emulating() -> Iterator[str]:
 
 @contextlib.contextmanager
 def any_server() -> Iterator[tuple[str, bool]]:
-    """Give a server that runs already, else the emulator; and whether it is an OpenSearch."""
     for distribution in (ELASTICSEARCH, OPENSEARCH):
         given = os.environ.get(distribution.given)
         if given:

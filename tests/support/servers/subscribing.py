@@ -78,7 +78,6 @@ class SubscriberAndHubs:
         return found
 
     def ask(self, token: str, **said: str) -> TextResponse:
-        """Ask as a hub does: whether this is wanted, or tell that it is not."""
         fields = {"mode": "subscribe", "topic": TOPIC, "challenge": "c0ffee"} | said
         query = urlencode({f"hub.{name}": value for name, value in fields.items()})
         return self.subscriber.verify(token, query.encode())

@@ -80,7 +80,6 @@ class Campaign:
         return self.world.folder
 
     def do(self, move: Move, step: Step | None = None) -> None:
-        """Do a step, and check what must always hold; ``step`` is one of somebody else."""
         name, seed = move
         step = step or getattr(self, f"do_{name}")
         step(random.Random(seed))
@@ -306,7 +305,6 @@ class Campaign:
         return report
 
     def pull_checked(self, luck: random.Random, **options: Any) -> None:
-        """Pull over an honest network; what is called in sync must be so."""
         report = self.attempt(luck, **options)
         if options:
             self._forget_mended()
@@ -391,7 +389,6 @@ class Campaign:
             assert data in self.ever.get(uri, ()), f"{uri} has bytes that it never had"
 
     def heal(self) -> None:
-        """The network is honest, the Source quiet, time passes; a person allows what is held."""
         self.untamper()
         for _ in range(2):
             self.clock.advance(hours=2.5)

@@ -38,14 +38,12 @@ class Days(msgspec.Struct, frozen=True):
 
     @property
     def lies(self) -> list[int]:
-        """The days that were called in sync, and were not."""
         return [
             day.day for day in self.pulled if day.state is MirrorState.IN_SYNC and not day.is_equal
         ]
 
     @property
     def late(self) -> list[int]:
-        """The days of a new Resource List on which the mirror was not in sync."""
         return [
             day.day
             for day in self.pulled

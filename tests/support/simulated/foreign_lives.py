@@ -109,7 +109,6 @@ class ForeignSource(LooseSource):
         self.show()
 
     def as_served(self) -> dict[str, bytes]:
-        """Return all that can be requested, by URI, as a replica has it."""
         uris = [BASE + name for name in self.documents.names()]
         return self.contents() | {uri: LooseSource.honest(self, uri).body for uri in uris}
 
@@ -174,7 +173,6 @@ class ForeignLife(Life):
         self.list_changes(self.luck.choice((0.3, 5, 60, 4_000)))
 
     def do_begin_again(self) -> None:
-        """The lists begin again soon after the last change that was read."""
         gap = self.luck.choice((0.01, 0.1, 0.3, 0.9, 1.5))
         self.source.put(_HOT, f"{self.luck.random()}")
         self.list_changes(60)

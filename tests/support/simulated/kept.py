@@ -15,7 +15,6 @@ class Kept:
         self._uris: set[str] = set()
 
     def listed(self, uris: Collection[str]) -> None:
-        """Note what a Source has when it lists: a resource that it had not may be told as gone."""
         self._uris.intersection_update(uris)
 
     @contextmanager

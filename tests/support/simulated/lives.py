@@ -31,7 +31,6 @@ WEIGHTS: Final = {
 
 
 def style_of(luck: random.Random) -> Style | None:
-    """Choose who the Source is: ours, or one that does as others do."""
     if luck.random() < 0.35:
         return None
     hashes = luck.random() < 0.75

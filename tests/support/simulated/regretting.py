@@ -77,7 +77,6 @@ class Regretting:
         self.campaign.note_versions()
 
     def heal(self) -> None:
-        """Time passes, and nobody lies meanwhile; who asks for a baseline then has all."""
         campaign = self.campaign
         campaign.untamper()
         for hours in (0, 2.5, 25, 2.5, 25):

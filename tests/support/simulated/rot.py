@@ -22,7 +22,6 @@ class Rot:
         self.found: set[str] = set()
 
     def forget(self, luck: random.Random) -> None:
-        """Change bytes of a file so that neither its size nor its time tells."""
         uri = BASE + luck.choice(NAMES)
         path = self._world.folder / uri.removeprefix(BASE)
         if uri in self.tampered or path.is_symlink() or not path.is_file():

@@ -92,7 +92,6 @@ class SoftwareLife(Life):
         self.show()
 
     def do_change_again_at_once(self) -> None:
-        """A resource changes, is pulled, and changes again within the second."""
         name = self.luck.choice(_NAMES)
         self.source.change_now(name, f"{self.luck.random()}")
         self.show()

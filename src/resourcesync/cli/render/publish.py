@@ -45,8 +45,7 @@ def _warnings(done: "PublicationResult") -> Iterator[Mapping[str, object]]:
         message = f"the versions of {files} are not stored: `versions_max_bytes` is reached"
         yield {"code": "no-room", "message": message}
     if done.left is not None:
-        is_packed = done.dumped is not None and done.dumped.error is None
-        dumps = () if is_packed else done.left.dumps
+        dumps = () if done.dumped and not done.dumped.error else done.left.dumps
         url = done.settings.url
         yield {
             "code": "address-changed",
