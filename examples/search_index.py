@@ -27,6 +27,8 @@ def update(mirror: str, db: sqlite3.Connection) -> int:
             event = json.loads(line)
             if event["type"] == "change":
                 apply(Path(mirror), db, event)
+            if event["type"] == "error" and not (position and event["exit"] == 7):
+                sys.stderr.write(f"{event['message']}: {event['hint']}\n")
             if "position" in event:  # in one transaction with what it stands for
                 db.execute("REPLACE INTO progress VALUES (1, ?)", (event["position"],))
             if number % 500 == 0:

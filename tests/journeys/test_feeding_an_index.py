@@ -63,6 +63,15 @@ def test_a_search_index_leaves_out_a_damaged_file_until_it_is_repaired(
     assert read_search(search.path) == files_of(source, FILES)
 
 
+def test_a_search_index_shows_why_a_folder_has_no_changes(
+    search: Search, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    with sqlite3.connect(search.path) as db:
+        assert search_index.update(str(tmp_path), db) == 2
+
+    assert "is not a mirror" in capfd.readouterr().err
+
+
 class Vectors:
     """A vector store in memory; it counts what it would have to embed."""
 
