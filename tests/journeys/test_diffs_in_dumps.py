@@ -52,9 +52,7 @@ def test_a_diff_leads_to_a_request_for_the_resource(
         bare = Told(name=NAME, change="updated", time=LATER, lastmod=LATER, hash="", length=-1)
         world.source.list_changes([bare])
 
-    report = world.pull(dumps="always")
-
-    assert report.state is MirrorState.IN_SYNC
+    assert world.pull(dumps="always").state is MirrorState.IN_SYNC
     assert world.files() == {BASE + NAME: NEW}
     assert world.asked_resources().count(NAME) == 1
 

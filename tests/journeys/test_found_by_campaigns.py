@@ -94,9 +94,7 @@ def test_a_change_that_an_old_one_follows_is_old(tmp_path: Path) -> None:
     source.snapshot()
     world.network.answers[f"{BASE}b.txt"] = Answer(body=b"b again")
 
-    report = world.pull()
-
-    assert (report.state is MirrorState.IN_SYNC) <= world.in_sync()
+    assert (world.pull().state is MirrorState.IN_SYNC) <= world.in_sync()
     assert world.asked_resources() == ["a.txt"]
 
 
@@ -326,9 +324,7 @@ def test_while_changes_are_missing_a_deletion_waits_for_the_next_resource_list(
     world.source.put("f.txt", "newer")
     world.source.publish()
 
-    report = world.pull()
-
-    assert report.faults.gap
+    assert world.pull().faults.gap
     assert {"b.txt", "f.txt"} <= set(world.texts())
     world.source.snapshot()
     assert world.pull().state is MirrorState.IN_SYNC

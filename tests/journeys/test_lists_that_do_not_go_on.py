@@ -62,9 +62,7 @@ def test_what_changed_in_a_hole_of_less_than_a_second_arrives_though_a_hot_resou
     world.source.put("hot.html", "second")
     listed(world, after=gap / 3)
 
-    report = later(world)
-
-    assert report.state is MirrorState.IN_SYNC
+    assert later(world).state is MirrorState.IN_SYNC
     assert world.in_sync()
 
 
@@ -83,9 +81,7 @@ def test_a_source_that_only_writes_its_resource_list_again_is_followed(tmp_path:
         del world.source.lists.open_list.entries[told:]
         world.source.snapshot()
 
-        report = later(world)
-
-        assert report.state is MirrorState.IN_SYNC
+        assert later(world).state is MirrorState.IN_SYNC
         assert world.in_sync()
 
     assert later(world).mode is Mode.UNCHANGED

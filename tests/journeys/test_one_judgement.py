@@ -134,8 +134,7 @@ def test_a_page_that_an_audit_found_gone_is_known_to_all(site: World[PlainSite])
     assert (site.status().listed.absent, site.status().retained.unknown) == (1, 1)
     assert site.audit().absent == 1
     assert site.why("3.html", None).verdict is ResourceVerdict.ABSENT
-    report = site.pull()
-    assert (report.listed.absent, site.asked_resources()) == (1, ["3.html"])
+    assert (site.pull().listed.absent, site.asked_resources()) == (1, ["3.html"])
 
 
 def test_a_page_that_a_sitemap_no_longer_lists_goes_by_the_step_that_all_propose(

@@ -94,8 +94,7 @@ def test_filters_choose_entries_and_not_what_they_link_to(world: World[LooseSour
     world.source.links.put("c.txt", described(BASE + "unwanted"))
     world.source.publish()
     chosen = {"include": ("a.txt",), "exclude": ("licence",), "max_size": 50}
-    report = pull(world, filters=chosen)
-    assert report.state is MirrorState.IN_SYNC
+    assert pull(world, filters=chosen).state is MirrorState.IN_SYNC
     assert names(world) == {"a.txt", "m.xml", "big"}  # nobody said how large it is
     assert world.audit().in_sync
 
@@ -134,9 +133,7 @@ def test_a_linked_copy_whose_deletion_is_listed_is_requested_unless_nothing_link
         world.source.put("a.txt", b"new")
         world.source.links.put("a.txt")
     world.source.publish()
-    report = pull(world, filters=chosen)
-
-    assert (report.state is MirrorState.IN_SYNC) is is_unlinked
+    assert (pull(world, filters=chosen).state is MirrorState.IN_SYNC) is is_unlinked
     assert world.asked_resources().count("c.txt") == (not is_unlinked)
     assert ("c.txt" in names(world)) is not is_unlinked
 
@@ -149,6 +146,5 @@ def test_a_lost_linked_copy_is_missing_in_an_audit_and_repaired(world: World[Loo
     assert [(finding.kind, finding.uri) for finding in audit.findings] == [
         (FindingKind.MISSING, ABOUT)
     ]
-    report = world.repair(audit.findings)
-    assert report.created == 1
+    assert world.repair(audit.findings).created == 1
     assert world.audit().in_sync

@@ -42,9 +42,7 @@ def test_a_mirror_of_dumps_alone_ends_in_step(world: World[PublishedSource]) -> 
     kept = [entry for entry in body.split("<url>") if 'list"/>' not in entry or "<urlset" in entry]
     world.network.answers[address] = Answer(body=("<url>".join(kept)).encode())
 
-    report = world.pull(address, dumps="always")
-
-    assert report.state is MirrorState.IN_SYNC
+    assert world.pull(address, dumps="always").state is MirrorState.IN_SYNC
     assert world.in_sync()
 
 

@@ -51,9 +51,7 @@ def test_extras_are_deleted_only_when_asked_for(world: World[PublishedSource]) -
         assert (kept.state, kept.deleted, kept.retained.extra) == (MirrorState.BEHIND, 0, 1)
         assert (kept.listed.right, kept.listed.pending) == (40, 1)
     assert (world.folder / "objects/0006.html").exists()
-    gone = world.repair(found, deleting=True)
-
-    assert gone.deleted == 1
+    assert world.repair(found, deleting=True).deleted == 1
     assert not (world.folder / "objects/0006.html").exists()
     assert (world.folder / "notes.txt").read_text() == "mine"
 

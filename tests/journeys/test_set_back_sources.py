@@ -276,9 +276,7 @@ def test_what_a_killed_pull_had_begun_to_write_down_is_not_done_once_it_is_taken
     else:
         changed(world, "after.html", text="after")
 
-    report = world.pull()
-
-    assert report.state is MirrorState.IN_SYNC or scene == UNLISTED
+    assert world.pull().state is MirrorState.IN_SYNC or scene == UNLISTED
     assert world.in_sync(), "what it had been told to delete is here"
 
 
@@ -333,9 +331,7 @@ def test_a_baseline_since_changes_were_taken_back_does_not_delete_what_only_they
     set_back(world, before)
     changed(world, "after.html", text="after")
 
-    report = world.pull()
-
-    assert report.mode is Mode.BASELINE
+    assert world.pull().mode is Mode.BASELINE
     assert BASE + "since.html" in world.files()
 
 

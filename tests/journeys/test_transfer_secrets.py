@@ -109,5 +109,4 @@ def test_a_sources_name_may_stay_private_and_may_not_turn_private(tmp_path: Path
         assert source.server.connections == before
 
         source.put("/c.txt", b"c")
-        allowed = Network(allow_origins=(source.server.origin,), retries=0)
-        assert source.pull(allowed).created == 1
+        assert source.pull(Network(allow_origins=(source.server.origin,), retries=0)).created == 1

@@ -94,9 +94,7 @@ def test_the_archive_supplies_a_missed_daily_list(tmp_path: Path) -> None:
     world.source.put("0.txt", "changed on day 3")
     world.source.end_day()
 
-    report = world.pull()
-
-    assert report.state is MirrorState.IN_SYNC
+    assert world.pull().state is MirrorState.IN_SYNC
     assert world.in_sync()
 
 
@@ -118,9 +116,7 @@ def test_a_window_of_the_last_changes_is_followed_in_either_order(
             world.source.remove(f"new-{day - 3}.txt")
         world.source.end_day()
 
-        report = world.pull()
-
-        assert (report.state, world.in_sync()) == (MirrorState.IN_SYNC, True), day
+        assert (world.pull().state, world.in_sync()) == (MirrorState.IN_SYNC, True), day
         assert world.source.asked_files(world.asked()) == sorted(set(changed))
 
 
@@ -255,9 +251,7 @@ def test_an_older_change_and_an_old_replica_take_nothing_back(
     world.source.serve_one(served)
     world.clock.advance(seconds=3_600)
 
-    report = world.pull(mode="baseline")
-
-    assert report.state is MirrorState.BEHIND
+    assert world.pull(mode="baseline").state is MirrorState.BEHIND
     assert world.texts()["a.html"] == "second"
     assert world.pull().state is MirrorState.BEHIND
     assert world.texts()["a.html"] == "second"
@@ -341,9 +335,7 @@ def test_a_list_whose_parts_are_being_written_takes_no_copy_away(
     serve_parts(world, at, [first, old[1]], announces=False)
     world.source.wait_until(7 * DAY + 3 * 3600 + 120)
 
-    report = world.pull(RESOURCE_LIST)
-
-    assert report.deleted == 0
+    assert world.pull(RESOURCE_LIST).deleted == 0
     assert world.in_sync()
 
 
@@ -362,8 +354,7 @@ def test_an_old_index_twice_takes_no_copy_away(tmp_path: Path) -> None:
     world.network.answers[RESOURCE_LIST] = stale
     for _ in range(3):
         world.clock.advance(seconds=3_600)
-        report = world.pull(RESOURCE_LIST)
-        assert report.deleted == 0
+        assert world.pull(RESOURCE_LIST).deleted == 0
 
 
 def test_a_part_that_joins_with_an_older_moment_hides_no_deletion_of_another(

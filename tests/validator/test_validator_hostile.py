@@ -65,8 +65,7 @@ def test_a_document_that_is_cut_short_is_never_complete(kind: str) -> None:
 
     for length in range(0, len(data), 7):
         examination = Examination([data[:length]], uri="u")
-        found = list(examination)
-        assert "G01" in ids(found)
+        assert "G01" in ids(list(examination))
         assert not examination.summary.complete
 
 
@@ -116,8 +115,7 @@ def test_lines_may_end_as_on_any_system_and_columns_count_characters() -> None:
     )
     for ending in ("\n", "\r\n", "\r"):
         (finding,) = judged(text.replace("\n", ending).encode())
-        line = text.split("\n")[finding.line - 1]
-        assert line[finding.column - 1 :].startswith('ten"')
+        assert text.split("\n")[finding.line - 1][finding.column - 1 :].startswith('ten"')
 
 
 @pytest.mark.parametrize("kept", [-1, -9, -30])

@@ -145,9 +145,7 @@ def test_a_comment_of_many_megabytes_takes_little_memory() -> None:
 
 def test_a_long_comment_among_many_namespaces_is_no_way_round_the_limits() -> None:
     names = "".join(f'<a xmlns:n{number}="n:{number}"/>' for number in range(101))
-    data = document(ROOT, url(A, names))
-
-    assert rules(data) == ["G01"]
+    assert rules(document(ROOT, url(A, names))) == ["G01"]
 
 
 @pytest.mark.parametrize("before", [0, 1_000, 60_000, 65_000])

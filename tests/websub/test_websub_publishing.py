@@ -176,9 +176,7 @@ def test_what_a_hub_did_not_hear_it_hears_the_next_time_with_what_came_since(
         tree.put("c")
         tree.publish()
         hub.answer = lambda _: (204, b"")
-        told = tree.notify()
-
-        assert not told.problems
+        assert not tree.notify().problems
         assert [uris(chunk) for chunk in payloads_of(hub)] == [["b"], ["b", "c"], ["b", "c"]]
         assert [uris(chunk) for chunk in payloads_of(other)][:1] == [["b"]]
         assert not tree.notify().sent

@@ -163,8 +163,7 @@ class Baseline:
         if not history.is_continuous:
             # An empty one says nothing: the mirror is as of the Resource List.
             is_known = snapshot.moments.is_one and has_known_change(sorter, history.sorter)
-            proven = is_known or not history.change_count
-            history = structs.replace(history, is_continuous=proven)
+            history = structs.replace(history, is_continuous=is_known or not history.change_count)
         if not self._is_forced:
             history = after_list(self._pull.cursor, history, self._pull.now)
         if self._pull.options.mode != "baseline":

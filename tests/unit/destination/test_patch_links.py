@@ -76,5 +76,4 @@ def test_a_copy_is_the_version_before_only_when_it_was_proven(
     copy: Copy | None, is_before: bool
 ) -> None:
     assert is_version_before(copy, None) is is_before
-    waiting = pending_delete(COPY, reason="", now=0, at=0, generation=1)
-    assert not is_version_before(copy, waiting)
+    assert not is_version_before(copy, pending_delete(COPY, reason="", now=0, at=0, generation=1))
