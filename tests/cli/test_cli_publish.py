@@ -54,6 +54,20 @@ def test_a_refused_run_keeps_a_catalogue_that_another_input_filled(
     assert run(["publish", f"ndjson:{tmp_path}/all.ndjson", "--out", str(twin)]) == 0
 
 
+def test_no_step_empties_the_lists_of_a_catalogue_that_is_elsewhere(here: Path, said: Said) -> None:
+    Catalogue("c.db").fill([Resource(uri=f"{URL}/a")])
+    run(["publish", "catalogue:c.db", "--url", URL, "--out", "www"])
+    listed = Path("www/resourcesync/resourcelist.xml").read_bytes()
+
+    for options in (["-n"], ["--initialise"], ["--initialise", "--allow-empty"]):
+        assert run(["publish", "www", "--url", URL, *options]) != 0
+
+    assert "the catalogue of www is missing" in said.readouterr().err
+    assert Path("www/resourcesync/resourcelist.xml").read_bytes() == listed
+    assert [run(["status", name]) for name in ("c.db", "catalogue:c.db")] == [2, 0]
+    assert "if it is a Source's catalogue: catalogue:c.db" in said.readouterr().err
+
+
 @pytest.mark.parametrize("place", ["b", "c.txt"])
 def test_what_was_moved_and_linked_back_is_kept_as_published_until_it_is_excluded(
     place: str, tree: Path, said: Said

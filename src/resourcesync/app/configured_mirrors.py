@@ -400,9 +400,9 @@ class MirrorConfiguration:
         if place in self:
             return self.mirror(place).dest
         if is_file(place):
-            raise ConfigurationError(
-                f"{place} is a file, not a mirror's folder", hint="name the mirror's folder"
-            )
+            catalogue = quoted(f"catalogue:{place}", "")
+            hint = f"name the mirror's folder, or if it is a Source's catalogue: {catalogue}"
+            raise ConfigurationError(f"{place} is a file, not a mirror's folder", hint=hint)
         return locate_mirror(place, None)[0]
 
     def network(self, place: str, way: Mapping[str, Any]) -> Network:

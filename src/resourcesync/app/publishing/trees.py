@@ -77,7 +77,8 @@ def publish_tree(
     _check(folders, chosen)
     catalogue, out = folders.home / CATALOGUE, str(chosen.get("out") or "")
     trace = root / out / naming.CAPABILITY_LIST
-    if "url" not in chosen and not is_present(catalogue) and is_present(trace):
+    is_lost = not is_present(catalogue) and is_present(trace)
+    if is_lost and ("url" not in chosen or asked.allow_empty):  # which would empty good lists
         raise lost_catalogue_error(str(root), catalogue, trace)
     attempt = partial(_publish, folders, chosen, clock, asked)
     return publish_mended(catalogue, clock, asked, attempt)
