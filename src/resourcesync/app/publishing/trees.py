@@ -141,18 +141,17 @@ class _Tree(NamedTuple):
     shared: SharedDescription
 
     def publish(self, asked: PublishRequest, *, anew: bool) -> PublicationResult:
-        source, now = self.source, self.source.clock.now()
+        source, now, lists = self.source, self.source.clock.now(), ListPublisher(self.source)
         catalogue, settings, versions = source.catalogue, source.settings, self.versions
         step = check_clock(catalogue, now, asked.step)
         empty, settle = asked.allow_empty, self._end_recording
         scanned = scan(self.originals, catalogue, now, anew=anew, allow_empty=empty, settle=settle)
         done, dumped, notified = Publication(), None, None
         if asked.dry_run:
-            done = _foreseen(ListPublisher(source).foresee(step, now, anew=anew), scanned)
+            done = _foreseen(lists.foresee(step, now, anew=anew), scanned)
         else:
             note = msgspec.json.encode(settings).decode()
             catalogue.write_notes({NOTE: note, _REREAD_NOTE: self.found.rereading.note()})
-            lists = ListPublisher(source)
             try:
                 if asked.dumps is not None and lists.starts_over(step):
                     done, step = lists.publish(step, now=now), PublicationStep.DUE
