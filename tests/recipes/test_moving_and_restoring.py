@@ -112,7 +112,7 @@ def test_a_lost_disk_is_replaced_by_its_backup(place: Place) -> None:
 
     shutil.rmtree(place.tree / ".resourcesync")
     (place.tree / "objects/0001.txt").unlink()
-    assert page.type("resourcesync publish srv/museum").code == 2
+    assert page.type("resourcesync publish srv/museum").code == 8
     page.succeed(anew)
     place.type("resourcesync pull museum")
     assert place.is_equal(place.mirror)

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import urlsplit
 
 import click
+from msgspec import UNSET
 
 from resourcesync import app
 from resourcesync.app import configured_mirrors
@@ -277,12 +278,11 @@ def _with_file_lines(ended: CommandOutcome, target: PullTarget) -> CommandOutcom
     mirror, chosen = target.mirror, target.options
     if mirror is None or target.dry_run:
         return ended
-    from resourcesync.destination.scope_and_filters import Filters  # noqa: PLC0415 - help stays quick
-
-    remembered = (*StoredOptions.__struct_fields__, *Filters.__struct_fields__)
+    plain, names = PullOptions(), [*StoredOptions.__struct_fields__]
+    names += (name for name in plain.__struct_fields__ if getattr(plain, name) is UNSET)
     line = mirror.moved_line(chosen.moved) if chosen.moved else ""
     told = [f"  next   change the file: {line}"] if line else []
     kept = make(PullOptions, configured_mirrors.values_of(mirror.settings))
-    if any(getattr(chosen, name) != getattr(kept, name) for name in remembered):
+    if any(getattr(chosen, name) != getattr(kept, name) for name in names):
         told.append(f"{' ' * 10}The options of this run are not kept: write them into the file.")
     return ended._replace(closing=(*ended.closing, *map(TextLine, told)))
