@@ -56,6 +56,29 @@ def test_extras_are_deleted_only_when_asked_for(world: World[PublishedSource]) -
     assert (world.folder / "notes.txt").read_text() == "mine"
 
 
+def test_a_damaged_copy_whose_bytes_are_back_is_nothing_to_repair(
+    world: World[PublishedSource],
+) -> None:
+    world.pull()
+    page = world.folder / "objects/0002.html"
+    good = page.read_bytes()
+    page.write_text("damaged")
+    assert not world.audit().in_sync
+    page.write_bytes(good)
+
+    for dry_run in (True, False):
+        assert world.repair(dry_run=dry_run).state is MirrorState.IN_SYNC
+
+
+def test_a_copy_that_is_kept_is_no_cause_of_a_wait(world: World[PublishedSource]) -> None:
+    world.pull()
+    world.source.publish_deletion("objects/0006.html")
+    assert world.pull(delete="never").resources == 41
+
+    with world.state() as state:
+        assert state.causes() == []
+
+
 def test_a_source_that_was_set_back_repairs_nothing(world: World[PublishedSource]) -> None:
     world.pull()
     (world.folder / "objects/0001.html").unlink()

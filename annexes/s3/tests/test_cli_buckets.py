@@ -353,7 +353,7 @@ def test_an_odd_key_is_left_out_and_told_and_the_rest_is_published(
         (["--out", "out", "--auth", "x"], "--auth is only for other systems"),
         (
             ["--out", "s3://other/x", "--state", "kept", "-o", "robots=true"],
-            "robots.txt can only be written into a folder",
+            "is no folder, where robots.txt must be",
         ),
     ],
 )

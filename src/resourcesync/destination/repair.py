@@ -22,7 +22,7 @@ from resourcesync.destination.pending_tasks import (
 from resourcesync.destination.pull_session import SyncOutcome, SyncSession
 from resourcesync.destination.reports import Failing, Mode
 from resourcesync.destination.runs import RecordedPlan, delete_pending, fetch_planned, uri_of
-from resourcesync.destination.transfers.verification import inspected_copy
+from resourcesync.destination.transfers.verification import inspected_copy, recover_suspects
 from resourcesync.merge_join import Created, Deleted, Updated, compare
 from resourcesync.mirror_state.rows import Copy, PendingTask, StateTransaction
 from resourcesync.model.vocabulary import ChangeKind
@@ -118,8 +118,10 @@ class Repair:
 
     def _foresee_others(self, pulled: SyncOutcome, tried: Collection[str] = ()) -> None:
         foreseen, others, memory = pulled.deletions, 0, self._pull.sync_state
+        sound = recover_suspects(self._pull.dependencies, dry_run=True)
         for task in self._pull.state.pending(PendingTask.FETCH):
-            foreseen.left += task.uri not in tried and not memory.accepts(task.code)
+            is_left = task.uri not in tried and task.uri not in sound
+            foreseen.left += is_left and not memory.accepts(task.code)
         for task in self._pull.state.pending(PendingTask.DELETE):
             if task.uri not in tried:
                 others += not task.code

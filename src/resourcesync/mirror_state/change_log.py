@@ -334,7 +334,7 @@ class MirrorLogs(SqliteFile):
         return self.rows(
             PendingCause,
             "SELECT task, code, count(*), min(loc), reason, min(due) FROM pending"
-            " WHERE task <> 'retain' GROUP BY task, code, iif(task = 'delete', reason, '')"
+            " WHERE task <> 'keep' GROUP BY task, code, iif(task = 'delete', reason, '')"
             " ORDER BY count(*) DESC, code LIMIT 100",
         )
 
