@@ -9,14 +9,13 @@ from resourcesync.destination.reports import MirrorState, RunReport
 from resourcesync.errors import BudgetError
 from resourcesync.ports import CancelToken, FetchRequest
 from tests.support.worlds.network import BASE, Answer
-from tests.support.worlds.published_source import PublishedSource
-from tests.support.worlds.world import World
+from tests.support.worlds.world import OwnWorld, World
 
 SIZE = 10_000
 
 
 @pytest.fixture
-def large(tmp_path: Path) -> World[PublishedSource]:
+def large(tmp_path: Path) -> OwnWorld:
     world = World(tmp_path / "mirror")
     for number in range(20):
         world.source.put(f"{number:02}.bin", f"{number:02}".encode() * (SIZE // 2))
@@ -24,7 +23,7 @@ def large(tmp_path: Path) -> World[PublishedSource]:
     return world
 
 
-def slow(world: World[PublishedSource], seconds: float) -> None:
+def slow(world: OwnWorld, seconds: float) -> None:
     def serve(request: FetchRequest) -> Answer | Exception:
         if request.uri.endswith((".bin", ".html")):
             world.clock.advance(seconds=seconds)
@@ -33,7 +32,7 @@ def slow(world: World[PublishedSource], seconds: float) -> None:
     world.fetcher.serve = serve
 
 
-def until_done(world: World[PublishedSource], most: int, **options: Any) -> list[RunReport]:
+def until_done(world: OwnWorld, most: int, **options: Any) -> list[RunReport]:
     reports = []
     while True:
         reports.append(world.pull(**options))
@@ -50,7 +49,7 @@ def until_done(world: World[PublishedSource], most: int, **options: Any) -> list
     [("bytes", {"max_bytes": 5 * SIZE}, 4), ("time", {"max_duration": 35.0}, 5)],
 )
 def test_a_first_pull_in_parts_comes_to_its_end(
-    large: World[PublishedSource], spent: str, limit: dict[str, Any], least: int
+    large: OwnWorld, spent: str, limit: dict[str, Any], least: int
 ) -> None:
     slow(large, 10)
 
@@ -64,14 +63,14 @@ def test_a_first_pull_in_parts_comes_to_its_end(
     assert large.in_sync()
 
 
-def test_one_resource_is_fetched_however_large_it_is(large: World[PublishedSource]) -> None:
+def test_one_resource_is_fetched_however_large_it_is(large: OwnWorld) -> None:
     reports = until_done(large, 25, max_bytes=1)
 
     assert [report.listed.applied for report in reports] == [1] * 20
     assert large.in_sync()
 
 
-def test_the_time_may_be_over_before_the_lists_are_read(large: World[PublishedSource]) -> None:
+def test_the_time_may_be_over_before_the_lists_are_read(large: OwnWorld) -> None:
     large.pull()
     large.source.publish_file("new.bin", "new")
 
@@ -91,9 +90,7 @@ def test_the_time_may_be_over_before_the_lists_are_read(large: World[PublishedSo
     assert large.in_sync()
 
 
-def test_what_is_raised_at_the_deadline_is_raised_again_when_it_got_lost(
-    large: World[PublishedSource],
-) -> None:
+def test_what_is_raised_at_the_deadline_is_raised_again_when_it_got_lost(large: OwnWorld) -> None:
     cancel = CancelToken(large.clock)
     cancel.raise_if_cancelled()
     with cancel.within(5):
@@ -113,9 +110,7 @@ def test_what_is_raised_at_the_deadline_is_raised_again_when_it_got_lost(
     cancel.raise_if_cancelled()
 
 
-def test_an_inventory_of_changes_deletes_nothing_and_loses_nothing(
-    large: World[PublishedSource],
-) -> None:
+def test_an_inventory_of_changes_deletes_nothing_and_loses_nothing(large: OwnWorld) -> None:
     large.pull()
     large.source.put("01.bin", "another")
     large.source.put("new.bin", "new")
@@ -134,9 +129,7 @@ def test_an_inventory_of_changes_deletes_nothing_and_loses_nothing(
     assert large.in_sync()
 
 
-def test_an_inventory_does_not_forget_how_often_something_failed(
-    large: World[PublishedSource],
-) -> None:
+def test_an_inventory_does_not_forget_how_often_something_failed(large: OwnWorld) -> None:
     large.network.answers[BASE + "03.bin"] = Answer(status=404)
     large.pull()
     large.pull(lists_only=True, mode="baseline")

@@ -13,13 +13,13 @@ from resourcesync.source.publication_settings import ChangeLists, Policy
 from tests.support.worlds.network import BASE, Answer
 from tests.support.worlds.published_source import PublishedSource
 from tests.support.worlds.rewriting import killed, no_longer_offers
-from tests.support.worlds.world import World
+from tests.support.worlds.world import OwnWorld, World
 
 SHAPES = [Policy(resource_list=False, change_lists=shape) for shape in ChangeLists]
 
 
 @pytest.fixture
-def world(tmp_path: Path) -> World[PublishedSource]:
+def world(tmp_path: Path) -> OwnWorld:
     world = World(tmp_path, PublishedSource(max_entries=3))
     world.source.policy = SHAPES[0]
     world.source.put("old.txt", "never changed")
@@ -64,7 +64,7 @@ def test_what_changed_since_the_first_list_is_followed_and_the_rest_is_unknown(
 
 @pytest.mark.parametrize("hours", [1, 30])
 def test_a_source_that_drops_its_resource_list_is_followed_from_a_moment_on_after_a_gap(
-    hours: int, world: World[PublishedSource]
+    hours: int, world: OwnWorld
 ) -> None:
     world.source.policy = Policy(rotate=3_600, keep=7_200)
     world.source.publish()
@@ -95,9 +95,7 @@ def test_a_source_that_drops_its_resource_list_is_followed_from_a_moment_on_afte
     assert world.in_sync()
 
 
-def test_an_audit_offline_is_in_sync_once_the_beginning_is_accepted(
-    world: World[PublishedSource],
-) -> None:
+def test_an_audit_offline_is_in_sync_once_the_beginning_is_accepted(world: OwnWorld) -> None:
     world.source.publish_file("new.txt", "new")
     world.pull()
     assert not world.audit(offline=True).in_sync
@@ -113,7 +111,7 @@ def test_an_audit_offline_is_in_sync_once_the_beginning_is_accepted(
 
 
 @pytest.mark.founding("D-Lib §3", "DBpedia Live: Change Dumps alone", "`pull --changes-only`")
-def test_changes_in_dumps_alone_are_followed_too(world: World[PublishedSource]) -> None:
+def test_changes_in_dumps_alone_are_followed_too(world: OwnWorld) -> None:
     world.source.publish_file("changed.txt", "packed")
     world.source.dumps().publish(resources=False, changes=True)
     world.source.publish()
@@ -124,7 +122,7 @@ def test_changes_in_dumps_alone_are_followed_too(world: World[PublishedSource]) 
     assert not world.asked_resources()
 
 
-def test_other_filters_count_for_what_was_processed_too(world: World[PublishedSource]) -> None:
+def test_other_filters_count_for_what_was_processed_too(world: OwnWorld) -> None:
     for name in ("a.txt", "b.txt"):
         world.source.publish_file(name, "new")
     world.pull(changes_only=True, exclude=("a.txt",))
@@ -138,7 +136,7 @@ def test_other_filters_count_for_what_was_processed_too(world: World[PublishedSo
 
 @pytest.mark.parametrize("by_hand", [True, False])
 def test_a_restored_source_is_followed_and_what_it_withdrew_is_to_be_accepted_anew(
-    world: World[PublishedSource], *, by_hand: bool
+    world: OwnWorld, *, by_hand: bool
 ) -> None:
     for name in ("a.txt", "b.txt", "c.txt", "d.txt"):
         world.source.publish_file(name, "new")
@@ -157,9 +155,7 @@ def test_a_restored_source_is_followed_and_what_it_withdrew_is_to_be_accepted_an
     assert world.pull(changes_only=True).state is MirrorState.IN_SYNC
 
 
-def test_a_list_without_interval_that_does_not_go_on_is_a_later_beginning(
-    world: World[PublishedSource],
-) -> None:
+def test_a_list_without_interval_that_does_not_go_on_is_a_later_beginning(world: OwnWorld) -> None:
     def list_last(number: int) -> None:
         address = BASE + naming.CHANGE_LIST
         head, *entries = re.sub(
@@ -190,7 +186,7 @@ def test_a_list_without_interval_that_does_not_go_on_is_a_later_beginning(
 @pytest.mark.parametrize("is_stale", [True, False])
 @pytest.mark.parametrize("writes", range(6))
 def test_a_deletion_that_a_killed_pull_wrote_down_and_the_source_withdrew_is_not_done(
-    world: World[PublishedSource], writes: int, *, is_stale: bool
+    world: OwnWorld, writes: int, *, is_stale: bool
 ) -> None:
     world.source.policy = Policy(resource_list=False, rotate=3_600, keep=7_200)
     for number in range(4):

@@ -20,14 +20,13 @@ from tests.support.commands.run import environment, files_of, resourcesync, scri
 from tests.support.commands.started import Started
 from tests.support.servers.tiny_source import TinySource
 from tests.support.worlds.network import Answer
-from tests.support.worlds.published_source import PublishedSource
-from tests.support.worlds.world import World
+from tests.support.worlds.world import OwnWorld
 
 OPEN_FILES = (24, 32, 64)
 
 
 def test_a_mirror_that_is_moved_away_in_mid_run_leads_no_write_elsewhere(
-    world: World[PublishedSource], tmp_path: Path
+    world: OwnWorld, tmp_path: Path
 ) -> None:
     world.pull()
     for number in range(20):
@@ -54,9 +53,7 @@ def test_a_mirror_that_is_moved_away_in_mid_run_leads_no_write_elsewhere(
     assert world.in_sync()
 
 
-def test_an_empty_folder_in_the_place_of_a_mirror_is_not_taken_for_it(
-    world: World[PublishedSource],
-) -> None:
+def test_an_empty_folder_in_the_place_of_a_mirror_is_not_taken_for_it(world: OwnWorld) -> None:
     """Its memory is there, on another disk perhaps, and its files are not: an unmounted disk."""
     world.pull()
     own, kept = world.folder / ".resourcesync", world.folder.parent / "own"
@@ -73,9 +70,7 @@ def test_an_empty_folder_in_the_place_of_a_mirror_is_not_taken_for_it(
 
 
 @pytest.mark.parametrize("key", ["cursor", "identity", "found", "filters"])
-def test_a_note_that_cannot_be_understood_is_a_damaged_memory(
-    world: World[PublishedSource], key: str
-) -> None:
+def test_a_note_that_cannot_be_understood_is_a_damaged_memory(world: OwnWorld, key: str) -> None:
     world.pull()
     with world.state() as state:
         state.commit(StateTransaction(notes={key: "1e"}))
@@ -88,9 +83,7 @@ def test_a_note_that_cannot_be_understood_is_a_damaged_memory(
 
 
 @pytest.mark.parametrize("mask", [0o000, 0o077])
-def test_a_copy_has_the_mode_of_a_copy_whatever_the_umask(
-    world: World[PublishedSource], mask: int
-) -> None:
+def test_a_copy_has_the_mode_of_a_copy_whatever_the_umask(world: OwnWorld, mask: int) -> None:
     before = os.umask(mask)
     try:
         world.pull()
@@ -147,9 +140,7 @@ def test_a_process_that_may_hold_few_files_open_ends_in_good_order(
 
 
 @pytest.mark.parametrize("seed", [5, 10])
-def test_a_memory_damaged_anywhere_never_costs_a_copy(
-    world: World[PublishedSource], seed: int
-) -> None:
+def test_a_memory_damaged_anywhere_never_costs_a_copy(world: OwnWorld, seed: int) -> None:
     world.pull()
     state = world.folder / ".resourcesync/state.db"
     good, before, luck = state.read_bytes(), world.home.files_on_disk(), random.Random(seed)

@@ -14,8 +14,7 @@ from resourcesync.ports import FetchRequest
 from tests.support.documents.written import listed
 from tests.support.worlds.loose_source import LooseSource
 from tests.support.worlds.network import BASE, Answer
-from tests.support.worlds.published_source import PublishedSource
-from tests.support.worlds.world import World
+from tests.support.worlds.world import OwnWorld, World
 
 LIST = f"{BASE}list.xml"
 
@@ -26,9 +25,7 @@ def resource_list(*names: str, at: str, root: str = "urlset", md: str = "") -> A
     return Answer(body=listed("resourcelist", at, rows, root))
 
 
-def test_fields_of_an_answer_never_name_a_file_nor_move_the_cursor(
-    world: World[PublishedSource],
-) -> None:
+def test_fields_of_an_answer_never_name_a_file_nor_move_the_cursor(world: OwnWorld) -> None:
     plain = world.network.serve
 
     def dressed(request: FetchRequest) -> Answer | Exception:
@@ -55,9 +52,7 @@ def test_fields_of_an_answer_never_name_a_file_nor_move_the_cursor(
     assert world.in_sync()
 
 
-def test_a_source_that_stands_still_is_not_called_in_sync_as_of_now(
-    world: World[PublishedSource],
-) -> None:
+def test_a_source_that_stands_still_is_not_called_in_sync_as_of_now(world: OwnWorld) -> None:
     first = world.pull()
     world.clock.advance(hours=24 * 90)
 
@@ -205,7 +200,7 @@ def test_of_changes_at_one_moment_the_last_in_the_list_counts(
 
 @pytest.mark.founding("WWW §2.1", "arXiv: mirrors recover from outages without a person", "`pull`")
 def test_an_outage_of_three_days_leaves_all_as_it_was_and_one_pull_catches_up(
-    world: World[PublishedSource],
+    world: OwnWorld,
 ) -> None:
     world.pull()
     before = world.home.files_on_disk()
@@ -230,9 +225,7 @@ def test_an_outage_of_three_days_leaves_all_as_it_was_and_one_pull_catches_up(
 
 
 @pytest.mark.parametrize("hours", [-1, 1, -24 * 3650, 24 * 3650])
-def test_a_clock_that_is_wrong_here_loses_no_change(
-    world: World[PublishedSource], hours: float
-) -> None:
+def test_a_clock_that_is_wrong_here_loses_no_change(world: OwnWorld, hours: float) -> None:
     def pull_by_a_wrong_clock() -> MirrorState:
         world.clock.advance(hours=hours)
         try:
@@ -249,7 +242,7 @@ def test_a_clock_that_is_wrong_here_loses_no_change(
     assert world.pull().state is MirrorState.IN_SYNC
 
 
-def test_a_pull_that_fails_empties_no_trash(world: World[PublishedSource]) -> None:
+def test_a_pull_that_fails_empties_no_trash(world: OwnWorld) -> None:
     world.pull()
     world.source.publish_deletion("index.html")
     world.pull(trash=86_400 * 1)

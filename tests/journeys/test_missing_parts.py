@@ -16,7 +16,7 @@ from resourcesync.source.stored_plan import PublicationStep
 from tests.support.worlds.network import BASE, Answer
 from tests.support.worlds.published_source import PublishedSource
 from tests.support.worlds.site_maps import index, urlset
-from tests.support.worlds.world import World
+from tests.support.worlds.world import OwnWorld, World
 
 SITEMAP = BASE + "sitemap.xml"
 ROBOTS = BASE + "robots.txt"
@@ -36,7 +36,7 @@ UNREADABLE: dict[str, Answer | Exception] = {
 
 
 @pytest.fixture
-def site(tmp_path: Path) -> World[PublishedSource]:
+def site(tmp_path: Path) -> OwnWorld:
     world = World(tmp_path / "mirror")
     robots = f"Sitemap: {SITEMAP}\nSitemap: {BASE}other.xml\n"
     world.network.answers[ROBOTS] = Answer(body=robots.encode())
@@ -51,7 +51,7 @@ def site(tmp_path: Path) -> World[PublishedSource]:
 
 
 @pytest.fixture
-def source(tmp_path: Path) -> World[PublishedSource]:
+def source(tmp_path: Path) -> OwnWorld:
     world = World(tmp_path / "mirror", PublishedSource(max_entries=3))
     for number in range(6):
         world.source.put(f"{number}.txt", f"{number}")
@@ -59,20 +59,18 @@ def source(tmp_path: Path) -> World[PublishedSource]:
     return world
 
 
-def lists(
-    world: World[PublishedSource], part: str, *names: str, lastmod: str = "2026-01-01"
-) -> None:
+def lists(world: OwnWorld, part: str, *names: str, lastmod: str = "2026-01-01") -> None:
     world.network.answers[part] = Answer(body=urlset(*((BASE + name, lastmod) for name in names)))
 
 
-def refused(world: World[PublishedSource]) -> list[object]:
+def refused(world: OwnWorld) -> list[object]:
     return [fields["uri"] for fields in world.told("item") if fields["action"] == "refuse"]
 
 
 @pytest.mark.parametrize("address", [SITEMAP, ROBOTS])
 @pytest.mark.parametrize("answer", UNREADABLE.values(), ids=UNREADABLE)
 def test_the_other_parts_of_a_sitemap_are_mirrored(
-    site: World[PublishedSource], answer: Answer | Exception, address: str
+    site: OwnWorld, answer: Answer | Exception, address: str
 ) -> None:
     whole = site.network.answers[PARTS[2]]
     site.network.answers[PARTS[2]] = answer
@@ -94,9 +92,7 @@ def test_the_other_parts_of_a_sitemap_are_mirrored(
 
 
 @pytest.mark.parametrize("status", [404, 503])
-def test_an_index_of_which_nothing_can_be_read_ends_the_run(
-    site: World[PublishedSource], status: int
-) -> None:
+def test_an_index_of_which_nothing_can_be_read_ends_the_run(site: OwnWorld, status: int) -> None:
     for part in PARTS:
         site.network.answers[part] = Answer(status=status)
 
@@ -108,7 +104,7 @@ def test_an_index_of_which_nothing_can_be_read_ends_the_run(
 
 @pytest.mark.parametrize("more", [{"code": "connect"}, {"status": 503, "retry_after": 60.0}])
 def test_a_source_that_does_not_answer_now_for_one_part_ends_the_run(
-    site: World[PublishedSource], more: dict[str, Any]
+    site: OwnWorld, more: dict[str, Any]
 ) -> None:
     site.network.answers[PARTS[2]] = SourceUnavailableError("later", uri=PARTS[2], **more)
 
@@ -116,9 +112,7 @@ def test_a_source_that_does_not_answer_now_for_one_part_ends_the_run(
         site.pull(SITEMAP)
 
 
-def test_a_mirror_that_was_in_sync_loses_nothing_by_a_missing_part(
-    source: World[PublishedSource],
-) -> None:
+def test_a_mirror_that_was_in_sync_loses_nothing_by_a_missing_part(source: OwnWorld) -> None:
     source.pull()
     source.source.put("1.txt", "changed")
     source.source.remove("4.txt")
@@ -159,7 +153,7 @@ def test_lost_parts_whose_stored_bytes_the_index_proves_are_read_by_pulls_and_au
     assert source.audit().in_sync
 
 
-def test_what_an_unread_part_may_list_is_not_called_unlisted(site: World[PublishedSource]) -> None:
+def test_what_an_unread_part_may_list_is_not_called_unlisted(site: OwnWorld) -> None:
     site.pull(SITEMAP, delete="absent")
     whole = site.network.answers[PARTS[2]]
     site.network.answers[PARTS[2]] = Answer(status=404)
@@ -176,7 +170,7 @@ def test_what_an_unread_part_may_list_is_not_called_unlisted(site: World[Publish
 
 @pytest.mark.parametrize("answer", [UNREADABLE[name] for name in ("empty", "gone", "faulty")])
 def test_audit_repair_and_why_go_on_with_the_other_parts(
-    site: World[PublishedSource], answer: Answer | Exception
+    site: OwnWorld, answer: Answer | Exception
 ) -> None:
     site.pull(SITEMAP)
     site.network.answers[PARTS[2]] = answer

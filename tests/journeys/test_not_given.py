@@ -8,16 +8,15 @@ from resourcesync.destination.audits.explain import ResourceVerdict
 from resourcesync.destination.reports import MirrorState
 from resourcesync.errors import SourceRefusedError, SourceUnavailableError
 from tests.support.worlds.network import BASE, Answer
-from tests.support.worlds.published_source import PublishedSource
 from tests.support.worlds.site_maps import urlset
-from tests.support.worlds.world import World
+from tests.support.worlds.world import OwnWorld, World
 
 SITEMAP = BASE + "sitemap.xml"
 NAMES = ("a.html", "b.html", "c.html")
 
 
 @pytest.fixture
-def site(tmp_path: Path) -> World[PublishedSource]:
+def site(tmp_path: Path) -> OwnWorld:
     world = World(tmp_path / "mirror")
     for name in NAMES:
         world.source.put(name, name)
@@ -25,7 +24,7 @@ def site(tmp_path: Path) -> World[PublishedSource]:
     return world
 
 
-def goes(site: World[PublishedSource], *names: str) -> None:
+def goes(site: OwnWorld, *names: str) -> None:
     site.pull(SITEMAP)
     for name in names:
         site.network.answers[BASE + name] = Answer(status=404)
@@ -33,14 +32,14 @@ def goes(site: World[PublishedSource], *names: str) -> None:
     site.pull(None)
 
 
-def listed(world: World[PublishedSource], lastmod: str) -> None:
+def listed(world: OwnWorld, lastmod: str) -> None:
     pages = [(BASE + name, lastmod) for name in NAMES]
     world.network.answers[SITEMAP] = Answer(body=urlset(*pages))
 
 
 @pytest.mark.parametrize("code", ["dns", "egress"])
 def test_a_page_that_leads_to_a_site_without_an_address_is_skipped(
-    site: World[PublishedSource], code: str
+    site: OwnWorld, code: str
 ) -> None:
     there = "https://internal.example/login"
     site.network.answers[BASE + "c.html"] = SourceUnavailableError(
@@ -57,9 +56,7 @@ def test_a_page_that_leads_to_a_site_without_an_address_is_skipped(
 
 
 @pytest.mark.parametrize("code", ["dns", "egress"])
-def test_a_site_without_an_address_itself_is_a_failure(
-    site: World[PublishedSource], code: str
-) -> None:
+def test_a_site_without_an_address_itself_is_a_failure(site: OwnWorld, code: str) -> None:
     at = BASE + "c.html"
     site.network.answers[at] = SourceUnavailableError("no address", uri=at, code=code)
 
@@ -68,7 +65,7 @@ def test_a_site_without_an_address_itself_is_a_failure(
     assert (report.state, report.listed.skipped, report.failed) == (MirrorState.BEHIND, 0, 1)
 
 
-def test_a_copy_of_a_page_that_is_gone_is_kept(site: World[PublishedSource]) -> None:
+def test_a_copy_of_a_page_that_is_gone_is_kept(site: OwnWorld) -> None:
     site.pull(SITEMAP)
     before = site.files()
     site.network.answers[BASE + "b.html"] = Answer(status=404)
@@ -94,7 +91,7 @@ def test_a_copy_of_a_page_that_is_gone_is_kept(site: World[PublishedSource]) -> 
     ],
 )
 def test_an_old_copy_of_what_is_not_given_now_is_never_called_right(
-    site: World[PublishedSource], answer: Answer | Exception
+    site: OwnWorld, answer: Answer | Exception
 ) -> None:
     site.pull(SITEMAP)
     site.network.answers[BASE + "b.html"] = answer
@@ -112,9 +109,7 @@ def test_an_old_copy_of_what_is_not_given_now_is_never_called_right(
     assert (known.listed.absent + known.listed.skipped, known.retained.unknown) == (1, 1)
 
 
-def test_nothing_is_known_of_a_mirror_that_is_given_nothing_any_more(
-    site: World[PublishedSource],
-) -> None:
+def test_nothing_is_known_of_a_mirror_that_is_given_nothing_any_more(site: OwnWorld) -> None:
     goes(site, *NAMES)
 
     report = site.audit()
@@ -123,7 +118,7 @@ def test_nothing_is_known_of_a_mirror_that_is_given_nothing_any_more(
     assert (site.status().resources, site.status().retained.unknown) == (3, 3)
 
 
-def test_an_audit_that_asks_says_what_it_is_given(site: World[PublishedSource]) -> None:
+def test_an_audit_that_asks_says_what_it_is_given(site: OwnWorld) -> None:
     goes(site, "b.html")
 
     del site.network.answers[BASE + "b.html"]
@@ -133,7 +128,7 @@ def test_an_audit_that_asks_says_what_it_is_given(site: World[PublishedSource]) 
         assert not site.audit(method="remote").in_sync
 
 
-def test_a_damaged_copy_of_what_is_not_given_is_found(site: World[PublishedSource]) -> None:
+def test_a_damaged_copy_of_what_is_not_given_is_found(site: OwnWorld) -> None:
     goes(site, "b.html")
     (path,) = site.folder.rglob("b.html*")
     path.write_text("other")
@@ -146,7 +141,7 @@ def test_a_damaged_copy_of_what_is_not_given_is_found(site: World[PublishedSourc
 
 @pytest.mark.parametrize("code", [404, 410])
 def test_a_page_that_is_gone_is_absent_and_every_command_accepts_it(
-    site: World[PublishedSource], code: int
+    site: OwnWorld, code: int
 ) -> None:
     site.network.answers[BASE + "b.html"] = Answer(status=code)
     for created in (2, 0):
@@ -172,9 +167,7 @@ def test_a_page_that_is_gone_is_absent_and_every_command_accepts_it(
     assert site.why("b.html").verdict.is_well
 
 
-def test_no_command_accepts_what_is_gone_where_the_operator_does_not(
-    site: World[PublishedSource],
-) -> None:
+def test_no_command_accepts_what_is_gone_where_the_operator_does_not(site: OwnWorld) -> None:
     site.network.answers[BASE + "b.html"] = Answer(status=404)
     site.pull(SITEMAP, accept_missing=False)
 

@@ -5,12 +5,11 @@ import pytest
 from resourcesync.destination.reports import MirrorState, Mode
 from resourcesync.ports import FetchRequest
 from tests.support.worlds.network import BASE, Answer
-from tests.support.worlds.published_source import PublishedSource
-from tests.support.worlds.world import World
+from tests.support.worlds.world import OwnWorld
 
 
 @pytest.mark.founding("0.9 §6.1", "Only the last change of a resource is processed", "`pull`")
-def test_only_the_last_of_many_changes_is_acted_on(world: World[PublishedSource]) -> None:
+def test_only_the_last_of_many_changes_is_acted_on(world: OwnWorld) -> None:
     world.pull()
     for content in ("one", "two"):
         world.source.put("objects/0001.html", content)
@@ -33,7 +32,7 @@ def test_only_the_last_of_many_changes_is_acted_on(world: World[PublishedSource]
     "0.9 §2.2.2", "A newcomer reads the Resource List and the changes since", "`pull`"
 )
 def test_a_late_mirror_takes_the_changes_since_the_resource_list_into_its_baseline(
-    world: World[PublishedSource],
+    world: OwnWorld,
 ) -> None:
     world.source.put("objects/0001.html", "newer than the Resource List")
     world.source.remove("objects/0002.html")
@@ -45,7 +44,7 @@ def test_a_late_mirror_takes_the_changes_since_the_resource_list_into_its_baseli
     assert world.pull().mode is Mode.UNCHANGED
 
 
-def test_a_pull_that_is_interrupted_goes_on_where_it_stopped(world: World[PublishedSource]) -> None:
+def test_a_pull_that_is_interrupted_goes_on_where_it_stopped(world: OwnWorld) -> None:
     count = 0
 
     def broken(request: FetchRequest) -> Answer | Exception:
@@ -66,9 +65,7 @@ def test_a_pull_that_is_interrupted_goes_on_where_it_stopped(world: World[Publis
     assert world.in_sync()
 
 
-def test_a_lost_memory_is_rebuilt_from_the_files_without_fetching_them(
-    world: World[PublishedSource],
-) -> None:
+def test_a_lost_memory_is_rebuilt_from_the_files_without_fetching_them(world: OwnWorld) -> None:
     world.pull()
     (world.folder / ".resourcesync/state.db").unlink()
     (world.folder / "objects/0003.html").write_text("damaged")
@@ -78,9 +75,7 @@ def test_a_lost_memory_is_rebuilt_from_the_files_without_fetching_them(
     assert world.in_sync()
 
 
-def test_a_baseline_that_is_asked_for_mends_what_was_damaged_here(
-    world: World[PublishedSource],
-) -> None:
+def test_a_baseline_that_is_asked_for_mends_what_was_damaged_here(world: OwnWorld) -> None:
     world.pull()
     (world.folder / "objects/0003.html").unlink()
     (world.folder / "objects/0004.html").write_text("scribbled")

@@ -23,7 +23,7 @@ from tests.support.worlds.dump_source import DumpSource, Packed, changed, many, 
 from tests.support.worlds.network import BASE, Answer
 from tests.support.worlds.published_source import PublishedSource
 from tests.support.worlds.rewriting import no_longer_offers
-from tests.support.worlds.world import World
+from tests.support.worlds.world import OwnWorld, World
 
 CHANGE_LIST = BASE + "resourcesync/changelist.xml"
 RESOURCE_LIST = BASE + "resourcesync/resourcelist.xml"
@@ -33,7 +33,7 @@ UP = Link(rel="up", href=CAPABILITY_LIST)
 
 
 @pytest.fixture
-def world(tmp_path: Path) -> World[PublishedSource]:
+def world(tmp_path: Path) -> OwnWorld:
     """A Source whose every two changes fill a Change List, and a mirror from its beginning."""
     world = World(tmp_path / "mirror", PublishedSource(max_entries=2))
     world.source.publish_file("a.html", "a")
@@ -56,7 +56,7 @@ def archive_header(*, is_index: bool = False) -> Header:
     return Header(capability=Capability.CHANGE_LIST_ARCHIVE, is_index=is_index, links=(UP,))
 
 
-def retire(world: World[PublishedSource], *, is_linked: bool = True) -> list[Part]:
+def retire(world: OwnWorld, *, is_linked: bool = True) -> list[Part]:
     """Keep the last two lists in the index, and return the others, which belong in an archive."""
     opened = read(BytesIO(world.source.honest(CHANGE_LIST).body), uri=CHANGE_LIST)
     header, parts = opened.header, [each for each in opened.entries() if isinstance(each, Part)]
@@ -68,11 +68,11 @@ def retire(world: World[PublishedSource], *, is_linked: bool = True) -> list[Par
     return parts[:-2]
 
 
-def in_list(world: World[PublishedSource]) -> None:
+def in_list(world: OwnWorld) -> None:
     world.network.answers[ARCHIVE] = document(archive_header(), retire(world))
 
 
-def in_parts(world: World[PublishedSource]) -> None:
+def in_parts(world: OwnWorld) -> None:
     past = retire(world)
     halves = {f"{BASE}resourcesync/half-{n}.xml": past[n::2] for n in range(2)}
     for uri, half in halves.items():
@@ -82,11 +82,11 @@ def in_parts(world: World[PublishedSource]) -> None:
     )
 
 
-def with_the_root_of_an_index(world: World[PublishedSource]) -> None:
+def with_the_root_of_an_index(world: OwnWorld) -> None:
     world.network.answers[ARCHIVE] = document(archive_header(is_index=True), retire(world))
 
 
-def in_the_capability_list_alone(world: World[PublishedSource]) -> None:
+def in_the_capability_list_alone(world: OwnWorld) -> None:
     world.network.answers[ARCHIVE] = document(archive_header(), retire(world, is_linked=False))
     offer_archive(world, Capability.CHANGE_LIST, Capability.RESOURCE_LIST)
     world.clock.advance(hours=25)  # where the lists are is looked for once a day
@@ -96,9 +96,7 @@ def in_the_capability_list_alone(world: World[PublishedSource]) -> None:
 @pytest.mark.parametrize(
     "archive", [in_list, in_parts, with_the_root_of_an_index, in_the_capability_list_alone]
 )
-def test_an_archive_closes_a_gap(
-    world: World[PublishedSource], archive: Callable[[World[PublishedSource]], None]
-) -> None:
+def test_an_archive_closes_a_gap(world: OwnWorld, archive: Callable[[OwnWorld], None]) -> None:
     archive(world)
     world.network.answers[RESOURCE_LIST] = Answer(status=500)  # a baseline would need it
 
@@ -110,7 +108,7 @@ def test_an_archive_closes_a_gap(
     assert world.in_sync()
 
 
-def offer_archive(world: World[PublishedSource], *others: Capability) -> None:
+def offer_archive(world: OwnWorld, *others: Capability) -> None:
     opened = read(BytesIO(world.source.honest(CAPABILITY_LIST).body), uri=CAPABILITY_LIST)
     entries = [entry for entry in opened.entries() if isinstance(entry, CapabilityEntry)]
     kept = [entry for entry in entries if entry.capability in others]
@@ -123,9 +121,7 @@ def offer_archive(world: World[PublishedSource], *others: Capability) -> None:
 
 
 @pytest.mark.parametrize("answer", ["missing", "broken", "another", "hole", "endless"])
-def test_an_archive_that_is_of_no_use_is_as_good_as_none(
-    world: World[PublishedSource], answer: str
-) -> None:
+def test_an_archive_that_is_of_no_use_is_as_good_as_none(world: OwnWorld, answer: str) -> None:
     past = retire(world)
     world.network.answers[ARCHIVE] = {
         "missing": Answer(status=404),
@@ -177,13 +173,13 @@ def test_an_archive_of_dumps_closes_a_gap(tmp_path: Path) -> None:
     assert world.in_sync()
 
 
-def dump(world: World[PublishedSource], oldest: datetime | None = None) -> None:
+def dump(world: OwnWorld, oldest: datetime | None = None) -> None:
     begin = 0 if oldest is None else to_microseconds(oldest)
     world.source.dumps(archive=30 * 86_400).publish(changes=True, oldest=begin)
 
 
 @pytest.fixture
-def past(tmp_path: Path) -> World[PublishedSource]:
+def past(tmp_path: Path) -> OwnWorld:
     """A Source with archives; its only file changed twice, and there is no mirror yet."""
     world = World(tmp_path / "mirror")
     world.source.policy = Policy(archive=30 * 86_400, rotate=60, keep=60)
@@ -197,7 +193,7 @@ def past(tmp_path: Path) -> World[PublishedSource]:
     return world
 
 
-def archived(world: World[PublishedSource], kind: str) -> str:
+def archived(world: OwnWorld, kind: str) -> str:
     return min(name for name in world.source.documents.names() if f"/{kind}_" in name)
 
 
@@ -206,7 +202,7 @@ def archived(world: World[PublishedSource], kind: str) -> str:
 )
 @pytest.mark.parametrize("is_offered", [True, False])
 def test_an_archived_dump_gives_its_own_moment_and_stays_there(
-    past: World[PublishedSource], *, is_offered: bool
+    past: OwnWorld, *, is_offered: bool
 ) -> None:
     if not is_offered:
         no_longer_offers(past, "resourcedump")
@@ -221,9 +217,7 @@ def test_an_archived_dump_gives_its_own_moment_and_stays_there(
     assert past.texts()["a.html"] == "first"
 
 
-def test_an_archived_list_is_compared_with_and_not_with_the_list_of_today(
-    past: World[PublishedSource],
-) -> None:
+def test_an_archived_list_is_compared_with_and_not_with_the_list_of_today(past: OwnWorld) -> None:
     report = past.pull(BASE + archived(past, "resourcelist"))
 
     assert report.state is MirrorState.BEHIND
@@ -233,7 +227,7 @@ def test_an_archived_list_is_compared_with_and_not_with_the_list_of_today(
 
 @pytest.mark.parametrize("kind", ["resourcedump", "resourcelist"])
 def test_a_snapshot_without_a_moment_is_not_taken_for_what_the_source_offers_now(
-    kind: str, past: World[PublishedSource]
+    kind: str, past: OwnWorld
 ) -> None:
     address = BASE + archived(past, kind)
     body = re.sub(rb' (at|completed)="[^"]*"', b"", past.source.honest(address).body)
@@ -245,7 +239,7 @@ def test_a_snapshot_without_a_moment_is_not_taken_for_what_the_source_offers_now
     assert caught.value.code == "archived-list"
 
 
-def test_which_of_two_dumps_is_of_the_past_is_not_guessed(past: World[PublishedSource]) -> None:
+def test_which_of_two_dumps_is_of_the_past_is_not_guessed(past: OwnWorld) -> None:
     address = BASE + archived(past, "resourcedump")
     past.network.answers[BASE + "resourcesync/resourcedump.xml"] = Answer(status=503)
 
@@ -257,7 +251,7 @@ def test_which_of_two_dumps_is_of_the_past_is_not_guessed(past: World[PublishedS
     assert past.texts()["a.html"] == "first"
 
 
-def test_a_mirror_does_not_move_into_the_past(past: World[PublishedSource]) -> None:
+def test_a_mirror_does_not_move_into_the_past(past: OwnWorld) -> None:
     past.pull()
 
     with pytest.raises(NotAListError) as caught:
@@ -271,7 +265,7 @@ def test_a_mirror_does_not_move_into_the_past(past: World[PublishedSource]) -> N
 @pytest.mark.parametrize("is_offered", [True, False])
 @pytest.mark.parametrize("kind", ["changedump", "changelist"])
 def test_changes_of_the_past_are_refused_by_name(
-    kind: str, past: World[PublishedSource], *, is_offered: bool
+    kind: str, past: OwnWorld, *, is_offered: bool
 ) -> None:
     for _ in range(3):
         past.clock.advance(hours=48)
@@ -290,9 +284,7 @@ def test_changes_of_the_past_are_refused_by_name(
     assert caught.value.code == "archived-list"
 
 
-def test_a_mirror_of_a_list_that_was_superseded_since_follows_its_source(
-    past: World[PublishedSource],
-) -> None:
+def test_a_mirror_of_a_list_that_was_superseded_since_follows_its_source(past: OwnWorld) -> None:
     address = BASE + "resourcelist-of-today.xml"
     past.network.answers[address] = past.source.honest(RESOURCE_LIST)
     assert past.pull(address).state is MirrorState.IN_SYNC

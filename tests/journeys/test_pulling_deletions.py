@@ -17,14 +17,13 @@ from resourcesync.model.settings import Limit
 from resourcesync.model.timestamps import format_w3c, to_microseconds
 from tests.support.crashes.killing import Dying, Fuse, Killed, killed
 from tests.support.worlds.network import BASE, Answer
-from tests.support.worlds.published_source import PublishedSource
-from tests.support.worlds.world import World
+from tests.support.worlds.world import OwnWorld, World
 
 RESOURCE_LIST = BASE + "resourcesync/resourcelist.xml"
 
 
 @pytest.mark.founding("0.9 §2.2.2", "Copies of deleted resources are removed", "`pull`")
-def test_a_deleted_copy_waits_in_the_trash_and_then_is_gone(world: World[PublishedSource]) -> None:
+def test_a_deleted_copy_waits_in_the_trash_and_then_is_gone(world: OwnWorld) -> None:
     world.pull()
     world.source.publish_deletion("objects/0003.html")
     world.pull()
@@ -42,7 +41,7 @@ def test_a_deleted_copy_waits_in_the_trash_and_then_is_gone(world: World[Publish
 @pytest.mark.founding(
     "0.9 §2.2.2", "Copies of deleted resources stay, if needed", "`pull --delete never`"
 )
-def test_deletions_can_be_forbidden(world: World[PublishedSource]) -> None:
+def test_deletions_can_be_forbidden(world: OwnWorld) -> None:
     world.pull()
     world.source.publish_deletion("objects/0003.html")
 
@@ -54,7 +53,7 @@ def test_deletions_can_be_forbidden(world: World[PublishedSource]) -> None:
 
 @pytest.mark.parametrize("mode", ["auto", "baseline"])
 def test_what_the_filters_do_not_want_any_more_is_told_apart_from_what_is_not_listed(
-    mode: Any, world: World[PublishedSource]
+    mode: Any, world: OwnWorld
 ) -> None:
     world.pull()
     world.source.remove("objects/0003.html")
@@ -78,7 +77,7 @@ def test_what_the_filters_do_not_want_any_more_is_told_apart_from_what_is_not_li
     assert verdicts == [ResourceVerdict.UNWANTED, ResourceVerdict.UNWANTED, ResourceVerdict.KEPT]
 
 
-def big_world(folder: Path) -> World[PublishedSource]:
+def big_world(folder: Path) -> OwnWorld:
     world = World(folder)
     for number in range(300):
         world.source.put(f"{number}.html", f"{number}")
@@ -154,7 +153,7 @@ def test_a_copy_that_was_edited_here_holds_no_other_deletion_however_long_it_wai
     assert (world.folder / "00").read_text() == "mine"
 
 
-def test_files_that_we_did_not_fetch_are_never_touched(world: World[PublishedSource]) -> None:
+def test_files_that_we_did_not_fetch_are_never_touched(world: OwnWorld) -> None:
     world.pull()
     (world.folder / "notes.txt").write_text("mine")
     world.source.publish_deletion("objects/0003.html")
@@ -193,9 +192,7 @@ def test_what_a_killed_run_moved_to_the_trash_is_purged_in_its_time(
         raise AssertionError("the run was never long enough to end by itself")
 
 
-def test_a_killed_pruning_is_ended_by_the_next_one_that_prunes_only(
-    world: World[PublishedSource],
-) -> None:
+def test_a_killed_pruning_is_ended_by_the_next_one_that_prunes_only(world: OwnWorld) -> None:
     world.pull()
     chosen = Filters(include=("/objects/0001.html",))
     with world.home.behind(killed_in_the_sweep), suppress(Killed):
@@ -219,9 +216,7 @@ def killed_in_the_sweep(port: Any) -> Any:
     return Sweeping(port, Fuse(1000, how=0))
 
 
-def test_a_killed_sweep_leaves_what_is_known_of_a_large_trash_as_it_is(
-    world: World[PublishedSource],
-) -> None:
+def test_a_killed_sweep_leaves_what_is_known_of_a_large_trash_as_it_is(world: OwnWorld) -> None:
     world.pull()
     world.source.publish_deletion("objects/0003.html")
     world.pull()
@@ -245,7 +240,7 @@ def test_a_killed_sweep_leaves_what_is_known_of_a_large_trash_as_it_is(
     assert [row.place.rpartition("-")[2] for row in lost] == ["0004.html"]
 
 
-def test_a_deletion_without_a_copy_is_done_and_not_held(world: World[PublishedSource]) -> None:
+def test_a_deletion_without_a_copy_is_done_and_not_held(world: OwnWorld) -> None:
     world.pull()
     with MirrorFolder(world.folder, world.clock) as mirror:
         assert mirror.state is not None
@@ -259,7 +254,7 @@ def test_a_deletion_without_a_copy_is_done_and_not_held(world: World[PublishedSo
     assert (report.state, report.held) == (MirrorState.IN_SYNC, 0)
 
 
-def cut_list(world: World[PublishedSource], kept: int, *, at: bool = True) -> None:
+def cut_list(world: OwnWorld, kept: int, *, at: bool = True) -> None:
     """Serve a Resource List that is well-formed, and has lost most of its entries."""
     head, *entries = world.source.honest(RESOURCE_LIST).body.decode().split("<url>")
     if at:  # as if it had just been made

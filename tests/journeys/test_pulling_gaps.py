@@ -11,29 +11,26 @@ from resourcesync.errors import (
     SourceUnavailableError,
 )
 from tests.support.worlds.network import BASE, Answer
-from tests.support.worlds.published_source import PublishedSource
-from tests.support.worlds.world import World
+from tests.support.worlds.world import OwnWorld
 
 CHANGE_LIST = BASE + "resourcesync/changelist.xml"
 RESOURCE_LIST = BASE + "resourcesync/resourcelist.xml"
 
 
-def republish(world: World[PublishedSource]) -> None:
+def republish(world: OwnWorld) -> None:
     """A Source that starts anew: a newer Resource List, and Change Lists from there only."""
     world.source.begin_again()
     world.source.publish()
 
 
-def lose_the_past(world: World[PublishedSource]) -> None:
+def lose_the_past(world: OwnWorld) -> None:
     body = world.source.honest(CHANGE_LIST).body.decode()
     start = body.index('from="') + 6
     later = body[:start] + "2030-01-01T00:00:00Z" + body[body.index('"', start) :]
     world.network.answers[CHANGE_LIST] = Answer(body=later.encode())
 
 
-def test_a_gap_in_the_changes_leads_to_a_baseline_that_also_deletes(
-    world: World[PublishedSource],
-) -> None:
+def test_a_gap_in_the_changes_leads_to_a_baseline_that_also_deletes(world: OwnWorld) -> None:
     world.pull()
     world.source.put("objects/0001.html", "changed in the gap")
     world.source.remove("objects/0002.html")
@@ -49,7 +46,7 @@ def test_a_gap_in_the_changes_leads_to_a_baseline_that_also_deletes(
 
 
 def test_a_gap_without_a_newer_resource_list_is_told_and_nothing_is_called_in_sync(
-    world: World[PublishedSource],
+    world: OwnWorld,
 ) -> None:
     world.pull()
     world.source.publish_file("objects/0001.html", "x")
@@ -62,9 +59,7 @@ def test_a_gap_without_a_newer_resource_list_is_told_and_nothing_is_called_in_sy
     assert len(world.files()) == 41
 
 
-def test_a_source_that_was_set_back_is_not_followed_unless_told_to(
-    world: World[PublishedSource],
-) -> None:
+def test_a_source_that_was_set_back_is_not_followed_unless_told_to(world: OwnWorld) -> None:
     old, old_changes = world.source.honest(RESOURCE_LIST), world.source.honest(CHANGE_LIST)
     world.pull()
     republish(world)
@@ -81,7 +76,7 @@ def test_a_source_that_was_set_back_is_not_followed_unless_told_to(
 
 @pytest.mark.parametrize("is_begun_anew", [False, True])
 def test_a_change_list_that_lost_changes_is_refused_until_the_source_has_them_or_begins_anew(
-    world: World[PublishedSource], *, is_begun_anew: bool
+    world: OwnWorld, *, is_begun_anew: bool
 ) -> None:
     world.pull()
     empty = world.source.honest(CHANGE_LIST)
@@ -108,7 +103,7 @@ def test_a_change_list_that_lost_changes_is_refused_until_the_source_has_them_or
     ids=["404", "a page"],
 )
 def test_a_sitemap_never_takes_the_place_of_lists_that_are_away(
-    world: World[PublishedSource], away: Answer
+    world: OwnWorld, away: Answer
 ) -> None:
     world.pull()
     for name in ("resourcelist", "changelist", "capabilitylist"):

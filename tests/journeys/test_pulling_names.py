@@ -11,28 +11,27 @@ from resourcesync.errors import StorageError
 from resourcesync.mirror_state.rows import ChangeLogPosition
 from tests.support.crashes.killing import killed
 from tests.support.worlds.network import BASE, Answer
-from tests.support.worlds.published_source import PublishedSource
-from tests.support.worlds.world import World
+from tests.support.worlds.world import OwnWorld, World
 
 
 @pytest.fixture
-def world(tmp_path: Path) -> World[PublishedSource]:
+def world(tmp_path: Path) -> OwnWorld:
     return World(tmp_path / "mirror")
 
 
-def paths(world: World[PublishedSource]) -> dict[str, str]:
+def paths(world: OwnWorld) -> dict[str, str]:
     """The path of each copy, by the rest of its URI, as the files on the disk prove it."""
     owner = {body: uri.removeprefix(BASE) for uri, body in world.files().items()}
     return {owner[body]: path for path, body in world.home.files_on_disk().items()}
 
 
-def publish(world: World[PublishedSource], *names: str) -> None:
+def publish(world: OwnWorld, *names: str) -> None:
     for name in names:
         world.source.put(name, f"content of /{name}")
     world.source.publish()
 
 
-def contents(world: World[PublishedSource]) -> set[str]:
+def contents(world: OwnWorld) -> set[str]:
     """The resources whose copies have their own content, which must be all that are here."""
     files = world.files()
     assert all(body.decode() == f"content of /{name(uri)}" for uri, body in files.items())
@@ -43,14 +42,12 @@ def name(uri: str) -> str:
     return uri.removeprefix(BASE)
 
 
-def aside(world: World[PublishedSource]) -> list[str]:
+def aside(world: OwnWorld) -> list[str]:
     folder = world.folder / ".resourcesync/quarantine"
     return sorted(path.name for path in folder.iterdir()) if folder.exists() else []
 
 
-def test_a_file_of_somebody_else_at_the_new_name_is_kept_aside(
-    world: World[PublishedSource],
-) -> None:
+def test_a_file_of_somebody_else_at_the_new_name_is_kept_aside(world: OwnWorld) -> None:
     publish(world, "a")
     world.pull()
     (world.folder / "a!9").write_text("mine")
@@ -63,7 +60,7 @@ def test_a_file_of_somebody_else_at_the_new_name_is_kept_aside(
     assert "mine" in [(quarantine / name).read_text() for name in aside(world)]
 
 
-def test_an_edited_copy_that_yields_keeps_its_edits(world: World[PublishedSource]) -> None:
+def test_an_edited_copy_that_yields_keeps_its_edits(world: OwnWorld) -> None:
     publish(world, "a")
     world.pull()
     (world.folder / "a").write_text("edited")
@@ -78,7 +75,7 @@ def test_an_edited_copy_that_yields_keeps_its_edits(world: World[PublishedSource
 @pytest.mark.parametrize(("here", "later"), [("a", "a/b"), ("a+b", "a%2Bb")])
 @pytest.mark.parametrize("mode", ["auto", "baseline"])
 def test_nothing_takes_the_path_of_a_copy_that_cannot_be_moved(
-    world: World[PublishedSource], here: str, later: str, mode: str
+    world: OwnWorld, here: str, later: str, mode: str
 ) -> None:
     publish(world, here)
     world.pull()
@@ -102,9 +99,7 @@ def test_nothing_takes_the_path_of_a_copy_that_cannot_be_moved(
     assert world.in_sync()
 
 
-def test_a_name_that_is_taken_by_a_folder_of_others_is_given_back_later(
-    world: World[PublishedSource],
-) -> None:
+def test_a_name_that_is_taken_by_a_folder_of_others_is_given_back_later(world: OwnWorld) -> None:
     publish(world, "a", "a/b")
     world.pull()
     (world.folder / "a/mine").write_text("mine")
@@ -122,7 +117,7 @@ def test_a_name_that_is_taken_by_a_folder_of_others_is_given_back_later(
     assert paths(world) == {"a": "a"}
 
 
-def test_what_still_waits_to_be_fetched_yields_too(world: World[PublishedSource]) -> None:
+def test_what_still_waits_to_be_fetched_yields_too(world: OwnWorld) -> None:
     publish(world, "a", "x")
     world.network.answers[BASE + "a"] = Answer(status=500)
     world.pull()
@@ -136,7 +131,7 @@ def test_what_still_waits_to_be_fetched_yields_too(world: World[PublishedSource]
     assert world.in_sync()
 
 
-def test_a_dry_run_moves_nothing_and_says_what_would_move(world: World[PublishedSource]) -> None:
+def test_a_dry_run_moves_nothing_and_says_what_would_move(world: OwnWorld) -> None:
     publish(world, "a")
     world.pull()
     publish(world, "a/b")
@@ -184,7 +179,7 @@ class Replica:
         self.files: dict[str, str] = {}
         self._position: ChangeLogPosition | None = None
 
-    def follow(self, world: World[PublishedSource]) -> dict[str, str]:
+    def follow(self, world: OwnWorld) -> dict[str, str]:
         with world.destination() as destination:
             state = destination.read_only_session().state
             reader = ChangeLogReader(state=state, position=self._position)

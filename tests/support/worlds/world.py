@@ -159,3 +159,6 @@ class World(Generic[SourceT]):
 
     def warned(self) -> list[object]:
         return [fields["code"] for fields in self.told("warning")]
+
+
+OwnWorld = World[PublishedSource]

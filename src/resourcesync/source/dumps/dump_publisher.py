@@ -161,9 +161,8 @@ class DumpPublisher:
             self._lost = lost.count
             record = replace(record, changes=())
             reached = replace(reached, last=lost.last, until=lost.time + 1)
-        new = dump_packages.pack_changes(
-            snapshot, reached, self._packager, writer=writer, size=self._size
-        )
+        found = snapshot, reached, self._packager
+        new = dump_packages.pack_changes(*found, writer=writer, size=self._size)
         self._record_renewed()
         ends = (*record.changes, *new)
         retained = tuple(end for end in ends if end.until >= oldest or end is ends[-1])
@@ -172,9 +171,8 @@ class DumpPublisher:
         former = record.former
         if self._archive:
             gone = [change for change in record.changes if change not in retained]
-            closed = (
-                archives.close_change_dump(writer, some, self._now()) for some in self._groups(gone)
-            )
+            now = self._now()
+            closed = (archives.close_change_dump(writer, some, now) for some in self._groups(gone))
             former = (*former, *closed)
         self._list(writer, naming.CHANGE_DUMP, header, retained, former)
         return replace(record, changes=retained, former=former, number=reached.number + len(new))
@@ -304,10 +302,7 @@ def dump(
     contents: ResourceContents,
     second: SecondProcess | None = None,
 ) -> DumpOutcome:
-    """Pack what is not packed yet; an error is in the outcome, unless a bad row may be the reason.
-
-    A second process packs every other package.
-    """
+    """Pack what is not packed yet; an error is in the outcome, unless a bad row may cause it."""
     settings, clock = source.settings, source.clock
     refuse_foreign_dumps(source.catalogue, source.documents)
     keep = int(settings.keep_seconds * SECOND)
