@@ -41,6 +41,8 @@ def plan_deletions(
     held_of = memory.held_of or here
     # A number given by the operator counts the pending deletions, as a pull shows them.
     gone = (memory.held_gone or 0) if limit.number is None else 0
+    if memory.held_of and limit.number is None:  # a new filter releases none
+        gone += state.pending_counts().with_codes(planner.FILTERED)
     untold = deletions if state.read_note("refused", int) else untold
     if not deletions or planner.may_delete(limit, deletions + gone, held_of, untold=untold + gone):
         return DeletionResult()
