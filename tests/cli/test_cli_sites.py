@@ -117,6 +117,7 @@ def test_one_folder_has_two_sets_and_neither_lists_what_is_of_the_other(
     files = [*shared, "--exclude", "*.xml", "--out", "www/files", "--state", "state/files"]
     records = [*shared, "--include", "*.xml", "--out", "www/records", "--state", "state/records"]
     records.append("--sitemap")
+    assert run([*files, "-o", "robots=true"]) == 2, "nobody reads /files/robots.txt"
     assert run(files) == run(records) == run([*files, "--rebase"]) == run(records) == 0
     assert described(site) == [f"{address}/files", f"{address}/records"]
     told = re.findall(f"Sitemap: {address}/(.*)", said.readouterr().out)

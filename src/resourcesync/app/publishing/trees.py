@@ -96,7 +96,8 @@ def _publish(
         settings = shared_description.place(root, root, known, settings)
         originals.check_originals(settings, known)
         if settings.robots:
-            document_stores.check_robots(settings.out, settings.url)
+            place = settings.names.uri(naming.SITEMAP).removesuffix(naming.SITEMAP)
+            document_stores.check_robots(settings.out, place)
         store = stack.enter_context(
             document_stores.locked_documents(root, settings.out, folders.own, dry_run=asked.dry_run)
         )
