@@ -160,7 +160,7 @@ def test_what_a_table_no_longer_says_is_not_remembered(pages: TinySource, capsys
     assert Path("m/c.html").exists()
     assert "as the file says" not in capsys.readouterr().out
     assert run(["pull", "m", "--accept-missing"]) == 0
-    assert "The next pull is as the file says again" in capsys.readouterr().out
+    assert "The next pull is as the file says" in capsys.readouterr().out
 
 
 ROOM = 1_000_000

@@ -284,5 +284,5 @@ def _with_file_lines(ended: CommandOutcome, target: PullTarget) -> CommandOutcom
     told = [f"  next   change the file: {line}"] if line else []
     kept = make(PullOptions, configured_mirrors.values_of(mirror.settings))
     if any(getattr(chosen, name) != getattr(kept, name) for name in names):
-        told.append(f"{' ' * 10}The next pull is as the file says again: write these options into it.")
+        told.append(f"{' ' * 10}The next pull is as the file says: write these options into it.")
     return ended._replace(closing=(*ended.closing, *map(TextLine, told)))
