@@ -100,7 +100,8 @@ def test_many_deletions_are_held_until_a_person_allows_them(tmp_path: Path) -> N
     world.clock.advance(hours=20)
     world.source.publish_file("202.html", "another")
     much_later = world.pull()
-    filtered = world.pull(filters=Filters(exclude=tuple(f"/{digit}*" for digit in range(1, 9))))
+    chosen = Filters(exclude=tuple(f"/{digit}*" for digit in range(1, 9)))
+    foreseen, filtered = world.pull(filters=chosen, dry_run=True), world.pull(filters=chosen)
     whole = world.pull(filters=Filters())
     done = world.pull(max_delete=Limit(number=100))
 
@@ -110,6 +111,7 @@ def test_many_deletions_are_held_until_a_person_allows_them(tmp_path: Path) -> N
     assert (later.deleted, later.held) == (0, 100)
     assert (much_later.deleted, much_later.held, much_later.held_of) == (0, 100, 300)
     assert (filtered.deleted, filtered.held) == (0, 12), "a new filter releases none"
+    assert (foreseen.state, foreseen.held) == (MirrorState.STOPPED, 12)
     assert (whole.deleted, whole.held) == (0, 100)
     assert (done.state, done.deleted) == (MirrorState.IN_SYNC, 100)
     assert world.in_sync()

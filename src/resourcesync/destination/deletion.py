@@ -28,7 +28,7 @@ _GROUP: Final = 256
 
 
 def plan_deletions(
-    state: SqliteMirrorState, limit: Limit, here: int, deletions: int, untold: int
+    state: SqliteMirrorState, limit: Limit, here: int, deletions: int, untold: int, filtered: int
 ) -> DeletionResult:
     """Return how many deletions are held: all, or none.
 
@@ -42,7 +42,7 @@ def plan_deletions(
     # A number given by the operator counts the pending deletions, as a pull shows them.
     gone = (memory.held_gone or 0) if limit.number is None else 0
     if memory.held_of and limit.number is None:  # a new filter releases none
-        gone += state.pending_counts().with_codes(planner.FILTERED)
+        gone += filtered
     untold = deletions if state.read_note("refused", int) else untold
     if not deletions or planner.may_delete(limit, deletions + gone, held_of, untold=untold + gone):
         return DeletionResult()
@@ -75,7 +75,8 @@ def delete_pending(
     for row in pending_rows():
         deletions += not row.code  # one that failed was allowed before: it holds no other
         untold += not row.code and row.reason == planner.ABSENT
-    planned = plan_deletions(state, limit, here, deletions, untold)
+    filtered = state.pending_counts().with_codes(planner.FILTERED)
+    planned = plan_deletions(state, limit, here, deletions, untold, filtered)
     tally.held, tally.held_of = planned.held, planned.held_of
     if not tally.held:
         _delete_all(equipment, pending_rows(), tally)

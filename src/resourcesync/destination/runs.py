@@ -336,7 +336,7 @@ class RecordedPlan:
 
     def report(self, counts: planner.DecisionCounts) -> reports.DeletionResult:
         """Report the plan, and pass the decisions to the review; return the held deletions."""
-        foreseen, review = self._report(counts.plan), self._pull.options.review
+        foreseen, review = self._report(counts), self._pull.options.review
         if review is not None:
             checked = self._pull.dependencies.cancel.checked
             shown = (
@@ -351,14 +351,15 @@ class RecordedPlan:
     def _shown(self, copy: Copy) -> Copy:
         return copy._replace(uri=self._pull.selection.addresses.source_uri(copy.uri))
 
-    def _report(self, plan: reports.PlanSummary) -> reports.DeletionResult:
-        pull, limit = self._pull, self._pull.options.max_delete
+    def _report(self, counts: planner.DecisionCounts) -> reports.DeletionResult:
+        pull, limit, plan = self._pull, self._pull.options.max_delete, counts.plan
         untold = plan.delete if pull.selection.refusals.count else plan.unsignalled
         foreseen = reports.DeletionResult()
         if plan.delete:
             from resourcesync.destination.deletion import plan_deletions  # noqa: PLC0415 - lazy
 
-            foreseen = plan_deletions(pull.state, limit, pull.state.count(), plan.delete, untold)
+            here, filtered = pull.state.count(), counts.filtered
+            foreseen = plan_deletions(pull.state, limit, here, plan.delete, untold, filtered)
         foreseen.failures, foreseen.left = self._edited, self._left
         foreseen.mended = 0 if foreseen.held else self._mended
         fields = {name: getattr(plan, name) for name in _WORK}
