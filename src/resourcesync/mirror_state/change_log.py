@@ -24,6 +24,7 @@ from resourcesync.mirror_state.rows import (
     MirrorChangeKind,
     PatchRow,
     PendingCause,
+    PendingTask,
     ProcessedDocument,
     RunRow,
     StateTransaction,
@@ -334,8 +335,9 @@ class MirrorLogs(SqliteFile):
         return self.rows(
             PendingCause,
             "SELECT task, code, count(*), min(loc), reason, min(due) FROM pending"
-            " WHERE task <> 'keep' GROUP BY task, code, iif(task = 'delete', reason, '')"
+            " WHERE task <> ? GROUP BY task, code, iif(task = 'delete', reason, '')"
             " ORDER BY count(*) DESC, code LIMIT 100",
+            (PendingTask.RETAIN,),
         )
 
     def oldest_proofs(self) -> Iterator[tuple[str, int]]:
