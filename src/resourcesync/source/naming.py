@@ -100,12 +100,17 @@ class SourceNaming(msgspec.Struct, frozen=True, kw_only=True):
         """The URI of the Capability List: it distinguishes a set from those beside it."""
         return self.uri(CAPABILITY_LIST)
 
+    @property
+    def folder_uri(self) -> str:
+        """The URI of the folder that the documents' folder is in."""
+        return self.documents_uri.removesuffix(FOLDER)
+
     def uri(self, name: str) -> str:
         """Return the URI of a document."""
         if name == DESCRIPTION:
             return (self.site_uri or self.base_uri) + name
         if is_sitemap(name):
-            return self.documents_uri.removesuffix(FOLDER) + name
+            return self.folder_uri + name
         return self.documents_uri + name.removeprefix(FOLDER)
 
 

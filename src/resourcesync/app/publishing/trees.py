@@ -96,8 +96,7 @@ def _publish(
         settings = shared_description.place(root, root, known, settings)
         originals.check_originals(settings, known)
         if settings.robots:
-            place = settings.names.uri(naming.SITEMAP).removesuffix(naming.SITEMAP)
-            document_stores.check_robots(settings.out, place)
+            document_stores.check_robots(settings.out, settings.names.folder_uri)
         store = stack.enter_context(
             document_stores.locked_documents(root, settings.out, folders.own, dry_run=asked.dry_run)
         )
@@ -124,7 +123,7 @@ def _with_robots(done: PublicationResult) -> PublicationResult:
     size = None if done.dry_run else document_stores.update_robots(out, line)
     found, is_ours = document_stores.read_robots(out)
     if size:
-        uri = settings.names.base_uri + name
+        uri = settings.names.folder_uri + name
         written = WrittenDocument(name=name, uri=uri, capability=None, entries=1, bytes=size)
         made = structs.replace(made, written=(*made.written, written))
     elif size == 0:
