@@ -80,7 +80,7 @@ class Repair:
             foreseen, plan = planned.report(counts), counts.plan
         pulled = SyncOutcome(mode=plan.mode, plan=plan, deletions=foreseen)
         if self._pull.options.dry_run:
-            self._foresee_others(pulled)
+            self._foresee_undone(pulled)
         return pulled
 
     def _repair(
@@ -97,7 +97,7 @@ class Repair:
         pulled.refused_count, pulled.unread_parts = refusals.count, len(refusals.unread)
         if pull.options.dry_run:
             pulled.retained_count = 0  # which stay shows the repair itself
-            self._foresee_others(pulled, extra.union(map(uri_of, self._fetches(*found))))
+            self._foresee_undone(pulled, extra.union(map(uri_of, self._fetches(*found))))
             self._judge(pulled, listed, wanted, extra)
             return pulled
         if plan.create + plan.update + plan.delete:
@@ -116,7 +116,7 @@ class Repair:
         self._judge(pulled, listed)
         return pulled
 
-    def _foresee_others(self, pulled: SyncOutcome, tried: Collection[str] = ()) -> None:
+    def _foresee_undone(self, pulled: SyncOutcome, tried: Collection[str] = ()) -> None:
         foreseen, others, memory = pulled.deletions, 0, self._pull.sync_state
         sound = recover_suspects(self._pull.dependencies, dry_run=True)
         for task in self._pull.state.pending(PendingTask.FETCH):

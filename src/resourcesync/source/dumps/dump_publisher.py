@@ -49,8 +49,7 @@ class DumpOutcome(msgspec.Struct, frozen=True, kw_only=True):
     """Result of a dump.
 
     ``lost`` changes are in no package, since their bytes are gone: the Change Dump starts over
-    after them. ``harmed`` packages were gone or altered. ``error`` is why the
-    dumps stay as they were.
+    after them. ``harmed`` packages were gone or altered. ``error``: why the dumps stay as before.
     """
 
     packages: tuple[PublishedPackage, ...] = ()
